@@ -1,0 +1,106 @@
+//! Measures the engine with our nodes, side by side with peers, in tables of one JSON object a line.
+//!
+//! Progress and errors are on standard error. A row is printed only if everything that was sent arrived; if any is
+//! missing for this or another reason the exit code is 1.
+
+mod process;
+mod row;
+mod stats;
+mod tables;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use process::{LOAD_CORE, pin};
+use row::{Machine, Rows};
+use tables::{Setup, Table};
+
+/// Environment variable that names the engine's binary.
+const BINARY_VARIABLE: &str = "CATCHMENT_BINARY";
+
+/// Measures one table of the benchmarks.
+#[derive(Debug, Parser)]
+#[command(name = "catchment-bench", version)]
+struct Args {
+    /// The table.
+    #[arg(value_enum)]
+    table: Table,
+    /// One short run of each side at a low rate: to see that it works, not to compare.
+    #[arg(long)]
+    quick: bool,
+    /// Writes the rows to this file too, which is replaced.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// The engine; without it $CATCHMENT_BINARY, or `catchment` beside this program.
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run(Args::parse()) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(failures) => {
+            report(&format!("{failures} cases could not be measured"));
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            report(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn report(error: &str) {
+    // Nothing is left to do if standard error is closed.
+    let _ = writeln!(io::stderr(), "error: {error}");
+}
+
+/// Gives the number of cases without rows.
+fn run(args: Args) -> Result<usize, Box<dyn std::error::Error>> {
+    let binary = find_binary(args.binary, std::env::var_os(BINARY_VARIABLE), &std::env::current_exe()?)?;
+    // Before any thread starts, so that all of them stay off the engine's core.
+    pin(LOAD_CORE)?;
+    let file = args.json.map(File::create).transpose()?;
+    let mut rows = Rows::new(Machine::detect(), io::stdout(), file);
+    args.table.measure(&Setup { binary, quick: args.quick }, &mut rows)
+}
+
+/// The first of: the argument, the variable, the neighbour of this program.
+fn find_binary(argument: Option<PathBuf>, variable: Option<OsString>, program: &Path) -> Result<PathBuf, String> {
+    let path = argument.or(variable.map(PathBuf::from)).unwrap_or_else(|| program.with_file_name("catchment"));
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(format!(
+        "no engine at {}: build it first: cargo build --release -p catchment (or name it with --binary or {BINARY_VARIABLE})",
+        path.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The argument wins over the variable, which wins over the neighbour; what is missing is explained.
+    #[test]
+    fn binary() {
+        let folder = tempfile::tempdir().unwrap();
+        let [argument, variable, neighbour] = ["argument", "variable", "catchment"].map(|name| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            path
+        });
+        let program = folder.path().join("catchment-bench");
+        let find = |a: Option<&PathBuf>, v: Option<&PathBuf>| find_binary(a.cloned(), v.map(|v| v.into()), &program);
+        assert_eq!(find(Some(&argument), Some(&variable)).unwrap(), argument);
+        assert_eq!(find(None, Some(&variable)).unwrap(), variable);
+        assert_eq!(find(None, None).unwrap(), neighbour);
+        std::fs::remove_file(&neighbour).unwrap();
+        assert!(find(None, None).unwrap_err().contains("build it first: cargo build --release -p catchment"));
+    }
+}

@@ -1,0 +1,163 @@
+//! The command line. The flags of the engine are those of upstream's own binary.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Network telemetry into OTAP: IPFIX, NetFlow and syslog receivers and quantiles on the OTel-Arrow Dataflow Engine.
+#[derive(Debug, Parser)]
+#[command(name = "catchment", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) engine: Engine,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  catchment --config configs/quickstart.yaml           run a configuration until Ctrl-C
+  catchment --config my.yaml --num-cores 2             on two cores
+  catchment validate my.yaml                           is it right? says what is wrong and where
+  catchment components                                 which nodes are linked in
+  catchment decode syslog /var/log/messages            what the receiver makes of these lines
+  tail -n 5 device.log | catchment decode syslog -     the same for a few lines
+  catchment decode ipfix flows.pcap                    what the receiver makes of a capture";
+
+/// How to run the engine.
+#[derive(Debug, Args)]
+pub(crate) struct Engine {
+    /// Configuration: a path, or file:PATH, env:VARIABLE, http://HOST/PATH; without it ./config.yaml.
+    #[arg(short, long, value_name = "URI")]
+    pub(crate) config: Option<String>,
+    /// Number of cores for pipelines that do not say; 0 means all.
+    #[arg(long, value_name = "N", conflicts_with = "core_id_range")]
+    pub(crate) num_cores: Option<usize>,
+    /// Cores for pipelines that do not say, such as 0-3,8.
+    #[arg(long, value_name = "RANGES", value_parser = parse_core_ranges)]
+    pub(crate) core_id_range: Option<CoreRanges>,
+    /// Address of the admin HTTP server, such as 127.0.0.1:8080.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) http_admin_bind: Option<String>,
+    /// Check the configuration, say whether it is right, and exit.
+    #[arg(long)]
+    pub(crate) validate_and_exit: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Check a configuration file; exit code 2 if it is wrong.
+    Validate {
+        /// The file (or another URI that --config takes).
+        file: String,
+    },
+    /// List the nodes that are linked in, with URN and version.
+    Components,
+    /// Show what the receivers make of a file: one JSON object a record on standard output, problems with offset and
+    /// reason on standard error, exit code 1 if there is any.
+    Decode {
+        #[command(subcommand)]
+        input: Decode,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Decode {
+    /// Syslog: RFC 3164, RFC 5424, CEF; lines, octet-counted streams, or a capture.
+    Syslog {
+        /// The file; `-` is standard input.
+        #[arg(default_value = "-")]
+        file: PathBuf,
+        /// How messages are found, unless the file is a capture.
+        #[arg(long, value_enum, default_value_t)]
+        framing: Framing,
+        /// Zone of time stamps that name none: UTC, +HH:MM, local, or a name such as Europe/Paris.
+        #[arg(long, default_value = "UTC")]
+        timezone: String,
+        /// Time of receipt in RFC 3339, for the year of stamps without one; default: capture time, or now.
+        #[arg(long, value_name = "TIME")]
+        received_at: Option<String>,
+        /// Longest message kept, in bytes.
+        #[arg(long, default_value_t = 65_536)]
+        max_message_size: usize,
+        /// Form of RFC 5424 structured data.
+        #[arg(long, value_enum, default_value_t)]
+        structured_data: StructuredData,
+        /// Put before every CEF extension key.
+        #[arg(long, default_value = "")]
+        cef_extension_prefix: String,
+    },
+    /// IPFIX, NetFlow v9 and v5: pcap, pcapng, or a stream of IPFIX messages.
+    Ipfix {
+        /// The file.
+        file: PathBuf,
+        /// Time of receipt in RFC 3339; default: capture time, or now.
+        #[arg(long, value_name = "TIME")]
+        received_at: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Framing {
+    /// Octet counting or lines, decided frame by frame.
+    #[default]
+    Auto,
+    /// One message a line.
+    Newline,
+    /// Octet counting (RFC 6587).
+    OctetCounting,
+    /// Messages ended by NUL.
+    Nul,
+    /// The whole input is one message.
+    Datagram,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum StructuredData {
+    /// A map of maps.
+    #[default]
+    Map,
+    /// The text as sent.
+    Text,
+    /// One attribute a parameter.
+    Flat,
+}
+
+/// Inclusive ranges of core ids.
+pub(crate) type CoreRanges = Vec<(usize, usize)>;
+
+fn parse_core_ranges(text: &str) -> Result<CoreRanges, String> {
+    let number = |text: &str| {
+        text.trim().parse::<usize>().map_err(|_| format!("`{text}` is no core id, expected ranges such as 0-3,8"))
+    };
+    text.split(',')
+        .map(|range| {
+            let (start, end) = range.split_once('-').unwrap_or((range, range));
+            let (start, end) = (number(start)?, number(end)?);
+            if start > end {
+                return Err(format!("`{range}` runs backwards, expected the smaller core id first"));
+            }
+            Ok((start, end))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn core_ranges_are_read() {
+        assert_eq!(parse_core_ranges("0-3,8"), Ok(vec![(0, 3), (8, 8)]));
+        assert!(parse_core_ranges("3-0").expect_err("refused").contains("backwards"));
+        assert!(parse_core_ranges("a").expect_err("refused").contains("0-3,8"));
+    }
+}

@@ -1,0 +1,29 @@
+//! Arrow, written and read column by column.
+//!
+//! This floor turns what the protocol crates understood into OTAP record batches, and reads numbers back out of
+//! record batches:
+//!
+//! - [`syslog`]: received syslog messages -> logs. **A syslog line becomes columns in `syslog/row.rs`.**
+//! - [`flow`]: received IPFIX/NetFlow data sets -> logs. A flow record becomes columns in `flow/row.rs`.
+//! - [`quantile`]: record batches -> observations for the quantile processor, and its results -> gauges.
+//! - [`json`]: record batches -> one JSON object a record, for people.
+//!
+//! Decoding is done by *jobs*: resumable structs that own their input and work it off in [`Budget`]ed steps, so that
+//! a caller on a shared thread can let others run between two steps. A job knows nothing of tokio or the engine.
+
+pub mod flow;
+pub mod json;
+pub mod logs;
+pub mod quantile;
+pub mod syslog;
+
+mod attributes;
+mod error;
+mod job;
+mod text;
+
+pub use error::ColumnsError;
+pub use job::{Budget, Job, MAX_BATCH_RECORDS, Step};
+
+/// The record batches of one signal, as they travel through the engine.
+pub use otel_arrow_dfe_pdata::OtapArrowRecords;

@@ -1,0 +1,121 @@
+//! Structured data of RFC 5424 as attributes: as map of maps, as text, or one attribute a parameter.
+//!
+//! An SD-ID or parameter that a device repeats gives one key with all its values, never two keys of one name.
+
+use std::borrow::Cow;
+
+use catchment_syslog::StructuredData;
+use minicbor::Encoder;
+use rustc_hash::FxHashMap;
+
+use super::names;
+use super::row::StructuredDataForm;
+use crate::attributes::AttributeWriter;
+
+/// Memory that is used again from record to record.
+#[derive(Default)]
+pub(super) struct Scratch {
+    cbor: Vec<u8>,
+    name: String,
+}
+
+type Values<'a> = Vec<Cow<'a, [u8]>>;
+
+/// Parameters by element, both in the order of first appearance.
+struct Parts<'a> {
+    elements: Vec<(&'a [u8], Vec<(&'a [u8], Values<'a>)>)>,
+}
+
+impl<'a> Parts<'a> {
+    fn new(data: &StructuredData<'a>) -> Self {
+        let mut elements: Vec<(&[u8], Vec<(&[u8], Values<'a>)>)> = Vec::new();
+        let mut element_index = FxHashMap::default();
+        let mut param_index = FxHashMap::default();
+        for element in data.elements() {
+            let at = *element_index.entry(element.id()).or_insert_with(|| {
+                elements.push((element.id(), Vec::new()));
+                elements.len() - 1
+            });
+            let params = &mut elements[at].1;
+            for (name, value) in element.params() {
+                let slot = *param_index.entry((at, name)).or_insert_with(|| {
+                    params.push((name, Vec::new()));
+                    params.len() - 1
+                });
+                params[slot].1.push(value);
+            }
+        }
+        Self { elements }
+    }
+}
+
+pub(super) fn write(
+    attributes: &mut AttributeWriter<'_>,
+    data: &StructuredData<'_>,
+    form: StructuredDataForm,
+    scratch: &mut Scratch,
+) {
+    match form {
+        StructuredDataForm::Text => attributes.text(names::STRUCTURED_DATA, data.raw()),
+        StructuredDataForm::Map => {
+            scratch.cbor.clear();
+            // Writing to a vector cannot fail.
+            if encode_map(&Parts::new(data), &mut Encoder::new(&mut scratch.cbor)).is_ok() {
+                attributes.map(names::STRUCTURED_DATA, &scratch.cbor);
+            }
+        }
+        StructuredDataForm::Flat => flat(attributes, &Parts::new(data), scratch),
+    }
+}
+
+fn flat(attributes: &mut AttributeWriter<'_>, parts: &Parts<'_>, scratch: &mut Scratch) {
+    for (id, params) in &parts.elements {
+        for (name, values) in params {
+            scratch.name.clear();
+            scratch.name.push_str(names::STRUCTURED_DATA);
+            for part in [id, name] {
+                scratch.name.push('.');
+                scratch.name.push_str(&String::from_utf8_lossy(part));
+            }
+            if let [value] = values.as_slice() {
+                attributes.text(&scratch.name, value);
+                continue;
+            }
+            scratch.cbor.clear();
+            if encode_values(values, &mut Encoder::new(&mut scratch.cbor)).is_ok() {
+                attributes.list(&scratch.name, &scratch.cbor);
+            }
+        }
+    }
+}
+
+type Encoded = Result<(), minicbor::encode::Error<std::convert::Infallible>>;
+
+fn length(items: usize) -> u64 {
+    u64::try_from(items).unwrap_or(u64::MAX)
+}
+
+fn text(bytes: &[u8], out: &mut Encoder<&mut Vec<u8>>) -> Encoded {
+    out.str(&String::from_utf8_lossy(bytes)).map(|_| ())
+}
+
+fn encode_values(values: &Values<'_>, out: &mut Encoder<&mut Vec<u8>>) -> Encoded {
+    out.array(length(values.len()))?;
+    values.iter().try_for_each(|value| text(value, out))
+}
+
+fn encode_map(parts: &Parts<'_>, out: &mut Encoder<&mut Vec<u8>>) -> Encoded {
+    out.map(length(parts.elements.len()))?;
+    for (id, params) in &parts.elements {
+        text(id, out)?;
+        out.map(length(params.len()))?;
+        for (name, values) in params {
+            text(name, out)?;
+            match values.as_slice() {
+                [value] => text(value, out)?,
+                _ => encode_values(values, out)?,
+            }
+        }
+    }
+    Ok(())
+}

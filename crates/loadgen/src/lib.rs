@@ -1,0 +1,5 @@
+//! Traffic generators and recording sinks for tests, benches and users.
+
+#[cfg(feature = "sink")]
+pub mod sink;
+pub mod traffic;

@@ -1,0 +1,246 @@
+//! A sink for what exporters send: it decodes everything, counts it, answers that all is well, and keeps a record if
+//! asked to.
+//!
+//! It speaks OTAP (the three Arrow streams) and OTLP, both over gRPC without TLS, plain or compressed with zstd or gzip.
+//! [`Sink::start`] serves from a thread of its own, so that tests and benches can use it in their own process.
+//!
+//! A batch that cannot be decoded is counted in [`Counts::decode_errors`] and refused; a sink is there to find out, so
+//! it never stops because of what it gets. It is not a backend: nothing is stored beyond the record, and it never
+//! refuses data that it understands.
+//!
+//! ```
+//! use std::time::Duration;
+//! use catchment_loadgen::sink::{Sink, SinkOptions};
+//!
+//! let sink = Sink::start(SinkOptions { otap: Some("127.0.0.1:0".parse()?), ..SinkOptions::default() })?;
+//! let address = sink.addresses().otap.ok_or("it listens")?;
+//! assert_ne!(address.port(), 0);
+//! // ... an exporter sends to http://{address} ...
+//! assert!(sink.wait_for(1, Duration::ZERO).is_err(), "nothing was sent");
+//! assert_eq!(sink.stop()?.items(), 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod decode;
+mod ipc;
+mod measured;
+mod serve;
+mod services;
+mod store;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+pub use store::{Counts, WaitError};
+use store::{Recorder, Store};
+
+/// The largest message, and the largest table in one, after decompression.
+const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
+
+/// Where to listen and what to keep.
+#[derive(Debug, Clone, Default)]
+pub struct SinkOptions {
+    /// Address for OTAP; port 0 for any free one.
+    pub otap: Option<SocketAddr>,
+    /// Address for OTLP over gRPC; port 0 for any free one.
+    pub otlp_grpc: Option<SocketAddr>,
+    /// What to keep of each item.
+    pub record: Recording,
+}
+
+/// What a sink keeps of each log record and number point, beside the counts. Spans, histograms and summaries are
+/// counted only.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Recording {
+    /// Nothing.
+    #[default]
+    Off,
+    /// A JSON object each, as [`catchment_columns::json`] describes them, in memory: see [`RunningSink::records`].
+    Memory,
+    /// The same, one a line, in this file, which is replaced.
+    File(PathBuf),
+}
+
+/// The addresses that a sink listens on, with the real port numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Addresses {
+    /// OTAP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otap: Option<SocketAddr>,
+    /// OTLP over gRPC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otlp_grpc: Option<SocketAddr>,
+}
+
+/// A sink could not start, or could not keep its record.
+#[derive(Debug, thiserror::Error)]
+pub enum SinkError {
+    /// The options have no address.
+    #[error("no address to listen on: expected one for otap, for otlp_grpc, or for both")]
+    NoAddress,
+    /// An address is taken or not ours.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address asked for.
+        address: SocketAddr,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// The record file cannot be made or written.
+    #[error("cannot write the record {}: {source}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// The thread or its runtime could not be made, or serving ended by itself.
+    #[error("the sink does not run: {0}")]
+    Serve(String),
+}
+
+/// Starts sinks.
+#[derive(Debug)]
+pub struct Sink;
+
+impl Sink {
+    /// Listens and serves until [`RunningSink::stop`], or until what it returns is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`SinkError`] if there is no address, one cannot be listened on, or the record file cannot be made.
+    pub fn start(options: SinkOptions) -> Result<RunningSink, SinkError> {
+        if options.otap.is_none() && options.otlp_grpc.is_none() {
+            return Err(SinkError::NoAddress);
+        }
+        let otap = options.otap.map(listen).transpose()?;
+        let otlp_grpc = options.otlp_grpc.map(listen).transpose()?;
+        let addresses = Addresses {
+            otap: otap.as_ref().map(|(_, address)| *address),
+            otlp_grpc: otlp_grpc.as_ref().map(|(_, address)| *address),
+        };
+        let store = Arc::new(Store::new(Recorder::new(options.record)?));
+        let (stop, stopped) = oneshot::channel();
+        let listeners = serve::Listeners {
+            otap: otap.map(|(listener, _)| listener),
+            otlp_grpc: otlp_grpc.map(|(listener, _)| listener),
+        };
+        let served = Arc::clone(&store);
+        let thread = std::thread::Builder::new()
+            .name("sink".into())
+            .spawn(move || serve::run(listeners, &served, stopped))
+            .map_err(|error| SinkError::Serve(error.to_string()))?;
+        Ok(RunningSink { addresses, store, running: Some(Serving { stop, thread }) })
+    }
+}
+
+fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), SinkError> {
+    let open = || -> io::Result<_> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    open().map_err(|source| SinkError::Listen { address, source })
+}
+
+/// A sink that listens. Dropping it stops it.
+#[derive(Debug)]
+pub struct RunningSink {
+    addresses: Addresses,
+    store: Arc<Store>,
+    running: Option<Serving>,
+}
+
+/// The thread that serves, until it is told to stop.
+#[derive(Debug)]
+struct Serving {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<Result<(), SinkError>>,
+}
+
+impl RunningSink {
+    /// Where it listens.
+    #[must_use]
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// What has arrived so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.store.counts()
+    }
+
+    /// Blocks until at least `items` log records, points and spans have arrived altogether, and gives the counts at
+    /// that time.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError`] if they have not within `timeout`, or after an [`Interrupter::interrupt`].
+    pub fn wait_for(&self, items: u64, timeout: Duration) -> Result<Counts, WaitError> {
+        self.store.wait_for(items, timeout)
+    }
+
+    /// A handle with which another thread can end [`wait_for`](Self::wait_for) early.
+    #[must_use]
+    pub fn interrupter(&self) -> Interrupter {
+        Interrupter(Arc::clone(&self.store))
+    }
+
+    /// What was recorded so far with [`Recording::Memory`], in order of arrival; else empty.
+    #[must_use]
+    pub fn records(&self) -> Vec<Value> {
+        self.store.records()
+    }
+
+    /// Stops listening, cuts the connections, and gives the final counts.
+    ///
+    /// # Errors
+    ///
+    /// [`SinkError::Record`] if the record is not complete; [`SinkError::Serve`] if serving had ended before.
+    pub fn stop(mut self) -> Result<Counts, SinkError> {
+        self.end()?;
+        self.store.finish_record()?;
+        Ok(self.store.counts())
+    }
+
+    fn end(&mut self) -> Result<(), SinkError> {
+        let Some(Serving { stop, thread }) = self.running.take() else {
+            return Ok(());
+        };
+        // Fails only if serving has ended, of which joining tells more.
+        let _ = stop.send(());
+        thread.join().unwrap_or_else(|_| Err(SinkError::Serve("its thread panicked".into())))
+    }
+}
+
+impl Drop for RunningSink {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `stop`.
+        let _ = self.end();
+    }
+}
+
+/// Ends the waiting for a sink's items.
+#[derive(Debug, Clone)]
+pub struct Interrupter(Arc<Store>);
+
+impl Interrupter {
+    /// Makes every [`RunningSink::wait_for`], running or to come, return [`WaitError::Interrupted`] unless it has what it
+    /// waits for.
+    pub fn interrupt(&self) {
+        self.0.interrupt();
+    }
+}
+
+#[cfg(test)]
+mod tests;

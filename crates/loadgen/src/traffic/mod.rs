@@ -1,0 +1,61 @@
+//! Traffic to throw at a receiver: generators that are a function of their seed, and senders that keep a pace.
+//!
+//! A generator is a [`Source`] of messages: [`SyslogLines`] makes log lines, [`FlowExporter`] IPFIX or NetFlow v9
+//! messages, [`Payloads`] wraps whatever else there is, such as the packets of a recording. [`send_udp`] and
+//! [`send_tcp`] send a bounded number of messages and say exactly how many they, and the records in them, were, so that
+//! a test can compare with what arrived.
+//!
+//! Nothing here reads the clock but the senders: the same options give the same bytes, times included.
+//!
+//! ```
+//! use catchment_loadgen::traffic::{Source, SyslogFormat, SyslogLines};
+//!
+//! let mut lines = SyslogLines::new(SyslogFormat::Rfc5424, 7);
+//! let mut line = Vec::new();
+//! assert_eq!(lines.append_next(&mut line), Some(1));
+//! assert!(line.starts_with(b"<1") && line.len() > 200);
+//! ```
+
+mod calendar;
+mod corpus;
+mod ipfix;
+mod pace;
+mod random;
+mod send;
+mod syslog;
+
+pub use ipfix::{FlowExporter, FlowFields, FlowOptions, FlowOptionsError, FlowProtocol};
+pub use pace::{Clock, Pace, SystemClock};
+pub use send::{Framing, SendError, SendOptions, Sent, send_tcp, send_udp};
+pub use syslog::{SyslogFormat, SyslogLines, SyslogOptions};
+
+/// 2026-01-01T00:00:00Z, the time at which generators begin unless told otherwise, in nanoseconds since the Unix epoch.
+pub const DEFAULT_START_UNIX_NANO: u64 = 1_767_225_600_000_000_000;
+
+/// Gives messages one after the other.
+pub trait Source {
+    /// Appends the next message to `out`, without any framing, and gives the number of records in it: 1 for a log line,
+    /// the data records for a flow message (0 is possible). `None`, with `out` as it was, when there are no more.
+    fn append_next(&mut self, out: &mut Vec<u8>) -> Option<u64>;
+}
+
+impl<S: Source + ?Sized> Source for &mut S {
+    fn append_next(&mut self, out: &mut Vec<u8>) -> Option<u64> {
+        (**self).append_next(out)
+    }
+}
+
+/// A source of messages that are there already, one record each.
+#[derive(Debug, Clone)]
+pub struct Payloads<I>(pub I);
+
+impl<I> Source for Payloads<I>
+where
+    I: Iterator,
+    I::Item: AsRef<[u8]>,
+{
+    fn append_next(&mut self, out: &mut Vec<u8>) -> Option<u64> {
+        out.extend_from_slice(self.0.next()?.as_ref());
+        Some(1)
+    }
+}

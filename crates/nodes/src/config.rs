@@ -1,0 +1,83 @@
+//! Reading node configs: errors that name the key, byte sizes with units.
+
+use otel_arrow_dfe_config::error::Error;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// A config error with this text. The engine puts group, pipeline and node before it.
+pub(crate) fn invalid(error: impl Into<String>) -> Error {
+    Error::InvalidUserConfig { error: error.into() }
+}
+
+/// Reads the `config` of a node; one that was left out counts as empty.
+///
+/// # Errors
+/// Names the key at fault (`tcp.framing`), what was found, and what is allowed.
+pub(crate) fn parse<T: DeserializeOwned>(config: &Value) -> Result<T, Error> {
+    let config = if config.is_null() { Value::Object(serde_json::Map::new()) } else { config.clone() };
+    serde_path_to_error::deserialize(config).map_err(|error| {
+        let path = error.path().to_string();
+        let inner = error.into_inner();
+        invalid(if path == "." { format!("config: {inner}") } else { format!("config.{path}: {inner}") })
+    })
+}
+
+/// Checks a number against inclusive bounds.
+pub(crate) fn within<T: PartialOrd + std::fmt::Display>(key: &str, value: T, low: T, high: T) -> Result<(), Error> {
+    if value < low || value > high {
+        return Err(invalid(format!("config.{key}: {value} is out of range, expected {low} to {high}")));
+    }
+    Ok(())
+}
+
+/// A number of bytes, written as a number or with a unit (`64 KiB`).
+pub(crate) mod bytes {
+    use serde::Deserializer;
+    use serde::de::Error;
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+        let value = otel_arrow_dfe_config::byte_units::deserialize(deserializer)?;
+        let value = value.ok_or_else(|| D::Error::custom("expected a number of bytes, such as 65536 or 64 KiB"))?;
+        usize::try_from(value).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Outer {
+        #[serde(default)]
+        inner: Option<Inner>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        #[serde(deserialize_with = "bytes::deserialize")]
+        size: usize,
+    }
+
+    /// The whole path of a bad key is named, with what was found and what is allowed.
+    #[test]
+    fn errors_name_the_key() {
+        let message = |value| parse::<Outer>(&value).expect_err("refused").to_string();
+        let unknown = message(json!({"inner": {"sise": 1}}));
+        assert!(unknown.contains("config.inner.sise") && unknown.contains("expected `size`"), "{unknown}");
+        let kind = message(json!({"inner": {"size": true}}));
+        assert!(kind.contains("config.inner.size"), "{kind}");
+    }
+
+    /// An omitted config is an empty one; sizes take units.
+    #[test]
+    fn null_is_empty_and_units_are_read() {
+        assert!(parse::<Outer>(&Value::Null).expect("empty").inner.is_none());
+        let outer: Outer = parse(&json!({"inner": {"size": "64 KiB"}})).expect("valid");
+        assert_eq!(outer.inner.expect("inner").size, 65_536);
+    }
+}

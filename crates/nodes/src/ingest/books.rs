@@ -1,0 +1,54 @@
+//! The sums of a receiver over its life.
+
+use crate::accounts::{self, Account, NodeName};
+
+/// Items are messages (syslog) or records (IPFIX). `received = sent + shed + failed + in flight` at any time.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Books {
+    /// Items taken in.
+    pub(crate) received: u64,
+    /// Items handed to the next node.
+    pub(crate) sent: u64,
+    /// Items dropped because the process was short of memory.
+    pub(crate) shed: u64,
+    /// Items lost because a batch could not be built or handed on.
+    pub(crate) failed: u64,
+    /// Sent items that the end of the pipeline has acknowledged.
+    pub(crate) acknowledged: u64,
+    /// Sent items that were refused for good further down.
+    pub(crate) refused: u64,
+    /// Batches handed to the next node.
+    pub(crate) batches: u64,
+    /// Steps of decode jobs after which others were let run.
+    pub(crate) yields: u64,
+}
+
+impl Books {
+    /// Items taken in and not yet sent or dropped.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.received.saturating_sub(self.sent + self.shed + self.failed)
+    }
+
+    /// Sent items whose outcome is not known yet.
+    pub(crate) fn outstanding(&self) -> u64 {
+        self.sent.saturating_sub(self.acknowledged + self.refused)
+    }
+
+    /// Puts the account on record.
+    pub(crate) fn close(&self, name: NodeName, items: &'static str, notes: Vec<(&'static str, u64)>) {
+        let outcome = [
+            ("acknowledged", self.acknowledged),
+            ("refused downstream", self.refused),
+            ("outcome unknown", self.outstanding()),
+        ];
+        accounts::publish(Account {
+            name,
+            items,
+            received: self.received,
+            sent: self.sent,
+            dropped: vec![("shed", self.shed), ("failed", self.failed)],
+            in_flight: self.waiting(),
+            notes: outcome.into_iter().chain(notes).collect(),
+        });
+    }
+}

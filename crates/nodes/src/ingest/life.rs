@@ -1,0 +1,123 @@
+//! The life of a receiver: control messages, batches, drain.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use otel_arrow_dfe_engine::control::{CallData, NodeControlMsg};
+use otel_arrow_dfe_engine::error::Error;
+use otel_arrow_dfe_engine::local::receiver::{ControlChannel, EffectHandler};
+use otel_arrow_dfe_engine::terminal_state::TerminalState;
+use otel_arrow_dfe_otap::pdata::OtapPdata;
+use otel_arrow_dfe_telemetry::metrics::MetricSetSnapshot;
+use otel_arrow_dfe_telemetry::reporter::MetricsReporter;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use super::emit::emit;
+use super::intake::{Intake, Pending};
+use crate::drain::Input;
+
+/// How long before the deadline a drain gives up waiting for acknowledgements, so that the nodes behind get their turn.
+const DRAIN_MARGIN: Duration = Duration::from_secs(2);
+
+/// The metrics of a receiver.
+pub(crate) trait Report {
+    /// Brings the metric sets up to date and hands them to `reporter`.
+    fn report(&mut self, reporter: &mut MetricsReporter);
+    /// The last values.
+    fn last(&mut self) -> Vec<MetricSetSnapshot>;
+}
+
+type Emission = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
+
+/// Runs until the engine ends the receiver. `sources` are the tasks that fill `intake`; they end when `intake.stop` is
+/// cancelled, after taking in what has arrived already. Drain then waits for the acknowledgement of all that was sent,
+/// up to the deadline; `input` tells the processors of the pipeline that nothing more will come.
+pub(crate) async fn run<P: Pending>(
+    mut control: ControlChannel<OtapPdata>,
+    effects: EffectHandler<OtapPdata>,
+    intake: Rc<Intake<P>>,
+    mut sources: JoinSet<()>,
+    mut report: impl Report,
+    mut input: Input,
+) -> Result<TerminalState, Error> {
+    let mut emission: Option<Emission> = None;
+    let mut drain: Option<Instant> = None;
+    loop {
+        let no_more_input = drain.is_some() && sources.is_empty();
+        if emission.is_none() && is_due(&intake, no_more_input) {
+            let items = intake.books().waiting();
+            let job = intake.take_job();
+            emission = Some(Box::pin(emit(job, items, Rc::clone(&intake), effects.clone())));
+        }
+        if let Some(deadline) = drain
+            && no_more_input
+            && emission.is_none()
+            && intake.is_empty()
+            && ended(&mut input)
+            && (intake.books().outstanding() == 0 || Instant::now() >= deadline)
+        {
+            effects.notify_receiver_drained().await?;
+            return Ok(TerminalState::new(deadline.into_std(), report.last()));
+        }
+        let flush = intake.due().filter(|_| emission.is_none());
+        tokio::select! {
+            biased;
+            message = control.recv() => match message {
+                Ok(NodeControlMsg::CollectTelemetry { mut metrics_reporter }) => report.report(&mut metrics_reporter),
+                Ok(NodeControlMsg::MemoryPressureChanged { update }) => intake.apply_pressure(update),
+                Ok(NodeControlMsg::Ack(ack)) => intake.books_mut().acknowledged += count(&ack.unwind.route.calldata),
+                Ok(NodeControlMsg::Nack(nack)) => {
+                    let items = count(&nack.unwind.route.calldata);
+                    intake.books_mut().refused += items;
+                    otel_arrow_dfe_telemetry::otel_warn!(
+                        "ingest.batch_refused",
+                        items = items,
+                        reason = nack.reason.as_str(),
+                        message = "a batch was refused downstream and is not sent again; place processor:retry before the exporter to have it retried"
+                    );
+                }
+                Ok(NodeControlMsg::DrainIngress { deadline, .. }) => {
+                    intake.stop.cancel();
+                    drain = Some(Instant::from_std(deadline.checked_sub(DRAIN_MARGIN).unwrap_or(deadline)));
+                }
+                Ok(NodeControlMsg::Shutdown { deadline, .. }) => {
+                    return Ok(TerminalState::new(deadline, report.last()));
+                }
+                Ok(_) => {}
+                Err(error) => return Err(Error::ChannelRecvError(error)),
+            },
+            done = poll_optional(&mut emission) => {
+                emission = None;
+                done?;
+            }
+            _ = sources.join_next(), if !sources.is_empty() => {}
+            () = intake.arrival() => {}
+            () = sleep_until(flush.unwrap_or_else(Instant::now)), if flush.is_some() => {}
+            () = sleep_until(drain.unwrap_or_else(Instant::now)), if no_more_input && emission.is_none() => {}
+        }
+    }
+}
+
+/// Tells the processors behind that nothing more will come; always true.
+fn ended(input: &mut Input) -> bool {
+    input.end();
+    true
+}
+
+fn is_due<P: Pending>(intake: &Intake<P>, no_more_input: bool) -> bool {
+    !intake.is_empty() && (no_more_input || intake.is_full() || intake.due().is_some_and(|due| due <= Instant::now()))
+}
+
+fn count(calldata: &CallData) -> u64 {
+    calldata.first().map_or(0, |value| u64::from(value.clone()))
+}
+
+async fn poll_optional(emission: &mut Option<Emission>) -> Result<(), Error> {
+    match emission {
+        Some(emission) => emission.as_mut().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,21 @@
+//! What both receivers share: waiting input, its emission by decode jobs, and the receiver's life.
+//!
+//! Sources (sockets, connections, replayed files) are local tasks that put what they read into one [`Intake`], so that
+//! all connections of a core share their batches. The receiver's own task ([`run`]) takes batches out, decodes them in
+//! steps with pauses for its neighbours, sends them on and settles acknowledgements, and stays open to control
+//! messages all the while.
+
+mod books;
+mod emit;
+mod intake;
+mod life;
+mod replay;
+mod sockets;
+mod udp;
+
+pub(crate) use books::Books;
+pub(crate) use intake::{BatchConfig, Intake, Pending};
+pub(crate) use life::{Report, run};
+pub(crate) use replay::{ReplayConfig, Replayed, check_cores, open as open_replay, replay};
+pub(crate) use sockets::{ReceiveBuffer, tcp_listener, udp_socket};
+pub(crate) use udp::{Datagram, receive_datagrams};

@@ -1,0 +1,145 @@
+//! Sockets that say clearly why they cannot be had.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+
+use otel_arrow_dfe_engine::error::{Error, ReceiverErrorKind};
+use otel_arrow_dfe_engine::local::receiver::EffectHandler;
+use otel_arrow_dfe_otap::pdata::OtapPdata;
+use serde::Deserialize;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::net::{TcpListener, UdpSocket};
+
+use crate::accounts::NodeName;
+use crate::config;
+
+/// Size of a socket's receive buffer in bytes, as asked of the kernel.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ReceiveBuffer(#[serde(deserialize_with = "config::bytes::deserialize")] pub(crate) usize);
+
+/// Who of this process listens where. Every core binds its own socket of one address with SO_REUSEPORT, so the kernel
+/// does not object to a second user of the port; this does.
+static LISTENERS: Mutex<Option<HashMap<(bool, SocketAddr), (String, usize)>>> = Mutex::new(None);
+
+fn claim(name: &NodeName, address: SocketAddr, stream: bool) -> Result<(), String> {
+    let owner = format!("{}/{}/{}", name.group, name.pipeline, name.node);
+    let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let listeners = listeners.get_or_insert_with(HashMap::new);
+    match listeners.get_mut(&(stream, address)) {
+        Some((known, users)) if *users > 0 => {
+            if *known != owner {
+                return Err(format!("already in use by node {known} of this process"));
+            }
+            *users += 1;
+        }
+        _ => {
+            if address.port() != 0 {
+                probe(address, stream).map_err(|error| error.to_string())?;
+            }
+            let _ = listeners.insert((stream, address), (owner, 1));
+        }
+    }
+    Ok(())
+}
+
+/// Gives an address back when its socket is closed.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    address: SocketAddr,
+    stream: bool,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, users)) = listeners.as_mut().and_then(|all| all.get_mut(&(self.stream, self.address))) {
+            *users = users.saturating_sub(1);
+        }
+    }
+}
+
+/// Binds the address for a moment without sharing it: another process there is an error now and not a silent split of
+/// the traffic later.
+fn probe(address: SocketAddr, stream: bool) -> io::Result<()> {
+    let (kind, protocol) = if stream { (Type::STREAM, Protocol::TCP) } else { (Type::DGRAM, Protocol::UDP) };
+    let socket = Socket::new(Domain::for_address(address), kind, Some(protocol))?;
+    // Connections of an earlier run that linger in TIME_WAIT are no user of the port.
+    socket.set_reuse_address(stream)?;
+    socket.bind(&address.into())?;
+    if stream {
+        socket.listen(1)?;
+    }
+    Ok(())
+}
+
+fn bind_error(
+    effects: &EffectHandler<OtapPdata>,
+    what: &str,
+    address: SocketAddr,
+    reason: impl std::fmt::Display,
+) -> Error {
+    Error::ReceiverError {
+        receiver: effects.receiver_id(),
+        kind: ReceiverErrorKind::Connect,
+        error: format!("cannot listen on {what} {address}: {reason}"),
+        source_detail: String::new(),
+    }
+}
+
+/// A UDP socket of this core on `address`. Returns it with the receive buffer that the kernel granted.
+pub(crate) fn udp_socket(
+    effects: &EffectHandler<OtapPdata>,
+    name: &NodeName,
+    address: SocketAddr,
+    receive_buffer: Option<ReceiveBuffer>,
+) -> Result<(UdpSocket, usize, Claim), Error> {
+    claim(name, address, false).map_err(|reason| bind_error(effects, "udp", address, reason))?;
+    let held = Claim { address, stream: false };
+    let socket = effects.udp_socket(address).map_err(|error| bind_error(effects, "udp", address, error))?;
+    let options = SockRef::from(&socket);
+    if let Some(ReceiveBuffer(bytes)) = receive_buffer {
+        options.set_recv_buffer_size(bytes).map_err(|error| bind_error(effects, "udp", address, error))?;
+    }
+    let granted = options.recv_buffer_size().unwrap_or(0);
+    Ok((socket, granted, held))
+}
+
+/// A TCP listener of this core on `address`.
+pub(crate) fn tcp_listener(
+    effects: &EffectHandler<OtapPdata>,
+    name: &NodeName,
+    address: SocketAddr,
+) -> Result<(TcpListener, Claim), Error> {
+    claim(name, address, true).map_err(|reason| bind_error(effects, "tcp", address, reason))?;
+    let held = Claim { address, stream: true };
+    let listener = effects.tcp_listener(address).map_err(|error| bind_error(effects, "tcp", address, error))?;
+    Ok((listener, held))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(node: &str) -> NodeName {
+        NodeName { group: "g".into(), pipeline: "p".into(), node: node.into(), core: 0 }
+    }
+
+    /// A port that another socket holds is refused; two cores of one node share it; a second node does not.
+    #[test]
+    fn addresses_are_claimed_once_per_node() {
+        let other = std::net::UdpSocket::bind("127.0.0.1:0").expect("port");
+        let address = other.local_addr().expect("address");
+        assert!(claim(&name("a"), address, false).is_err());
+        drop(other);
+        claim(&name("a"), address, false).expect("free");
+        claim(&name("a"), address, false).expect("second core of the same node");
+        let refused = claim(&name("b"), address, false).expect_err("another node");
+        assert!(refused.contains("g/p/a"), "{refused}");
+        drop(Claim { address, stream: false });
+        drop(Claim { address, stream: false });
+        claim(&name("b"), address, false).expect("free again");
+    }
+}

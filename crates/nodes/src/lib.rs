@@ -1,0 +1,27 @@
+//! Plugin nodes for the OTel-Arrow Dataflow Engine.
+//!
+//! | URN | node |
+//! |---|---|
+//! | `urn:catchment:receiver:syslog` | [`receivers::syslog`] |
+//! | `urn:catchment:receiver:ipfix` | [`receivers::ipfix`] |
+//! | `urn:catchment:processor:quantile` | [`processors::quantile`] |
+//! | `urn:catchment:exporter:console_table` | [`exporters::console_table`] |
+//!
+//! The nodes register themselves with the engine's factory lists. An engine binary links them by naming this crate:
+//!
+//! ```
+//! use catchment_nodes as _;
+//! ```
+//!
+//! This crate alone speaks the engine's API. What a node does with bytes and columns lives in the crates below.
+
+pub mod accounts;
+pub mod decode;
+pub mod exporters;
+pub mod processors;
+pub mod receivers;
+
+mod config;
+mod drain;
+mod ingest;
+mod time;

@@ -1,0 +1,3 @@
+//! Processors.
+
+pub mod quantile;

@@ -1,0 +1,193 @@
+//! The inputs of open windows, held until every window they went into has been sent and acknowledged.
+
+use std::collections::HashMap;
+
+use otel_arrow_dfe_otap::accessory::slots::{Key, State};
+use otel_arrow_dfe_otap::pdata::OtapPdata;
+
+use super::measure::OpenWindow;
+
+/// An input, without its payload, whose outcome somebody waits for.
+struct Held {
+    input: OtapPdata,
+    claims: usize,
+}
+
+#[derive(Default)]
+struct Window {
+    inputs: Vec<Key>,
+    /// Count windows: observations in the window that is open now.
+    filled: u64,
+}
+
+/// Which inputs wait for which windows and outputs.
+pub(super) struct Holds {
+    inputs: State<Held>,
+    outputs: State<Vec<Key>>,
+    windows: HashMap<OpenWindow, Window>,
+}
+
+impl Holds {
+    /// Room for `max` inputs.
+    pub(super) fn new(max: usize) -> Self {
+        Self { inputs: State::new(max), outputs: State::new(max), windows: HashMap::new() }
+    }
+
+    /// Whether another input can be held.
+    pub(super) fn has_room(&self) -> bool {
+        self.inputs.has_capacity() && self.outputs.has_capacity()
+    }
+
+    /// Inputs held now.
+    pub(super) fn len(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Holds an input, with one claim of its own that [`Holds::release`] takes back once its windows are known; gives it
+    /// back if there is no room.
+    pub(super) fn hold(&mut self, input: OtapPdata) -> Result<Key, OtapPdata> {
+        self.inputs.allocate_with_data(Held { input, claims: 1 }).map_err(|held| held.input)
+    }
+
+    fn claim(&mut self, input: Key) {
+        if let Some(held) = self.inputs.get_mut(input) {
+            held.claims += 1;
+        }
+    }
+
+    /// Notes that observations of `input` went into a tumbling window.
+    pub(super) fn into_window(&mut self, window: OpenWindow, input: Key) {
+        let inputs = &mut self.windows.entry(window).or_default().inputs;
+        if inputs.last() != Some(&input) {
+            inputs.push(input);
+            self.claim(input);
+        }
+    }
+
+    /// Notes that `observations` of `input` went into the count windows, of `size` each, of a series. Gives the inputs
+    /// of those that are full now.
+    pub(super) fn into_count(
+        &mut self,
+        window: OpenWindow,
+        input: Option<Key>,
+        observations: u64,
+        size: u64,
+    ) -> Vec<Key> {
+        if observations == 0 {
+            return Vec::new();
+        }
+        let entry = self.windows.entry(window.clone()).or_default();
+        let total = entry.filled + observations;
+        let mut done = Vec::new();
+        if total >= size {
+            done = std::mem::take(&mut entry.inputs);
+        }
+        entry.filled = total % size;
+        let (filled, closed) = (entry.filled, total >= size);
+        if let Some(input) = input {
+            if closed {
+                done.push(input);
+                self.claim(input);
+            }
+            if filled > 0 {
+                self.into_window(window.clone(), input);
+            }
+        }
+        if filled == 0 {
+            let _ = self.windows.remove(&window);
+        }
+        done
+    }
+
+    /// Takes the inputs of a window that has closed before it was full, or of a tumbling window.
+    pub(super) fn close(&mut self, window: &OpenWindow) -> Vec<Key> {
+        self.windows.remove(window).map(|window| window.inputs).unwrap_or_default()
+    }
+
+    /// Ties an output to the inputs that went into it; their claims go over to the output. `None` if nobody waits for
+    /// any of them.
+    pub(super) fn output(&mut self, inputs: Vec<Key>) -> Option<Key> {
+        if inputs.is_empty() {
+            return None;
+        }
+        match self.outputs.allocate_with_data(inputs) {
+            Ok(key) => Some(key),
+            // `has_room` is asked before an input is taken, and every output has an input of its own.
+            Err(_) => None,
+        }
+    }
+
+    /// Takes the inputs of an output whose outcome is known.
+    pub(super) fn settle(&mut self, output: Key) -> Vec<Key> {
+        self.outputs.take(output).unwrap_or_default()
+    }
+
+    /// Takes one claim back; gives the input if that was the last.
+    pub(super) fn release(&mut self, input: Key) -> Option<OtapPdata> {
+        let done = self.inputs.mutate(input, |held| {
+            held.claims = held.claims.saturating_sub(1);
+            held.claims > 0
+        });
+        done.map(|held| held.input)
+    }
+
+    /// Takes an input whatever claims there are: it is refused.
+    pub(super) fn fail(&mut self, input: Key) -> Option<OtapPdata> {
+        self.inputs.take(input).map(|held| held.input)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use catchment_quantile::window::SeriesKey;
+
+    use otel_arrow_dfe_config::SignalType;
+    use otel_arrow_dfe_otap::pdata::Context;
+    use otel_arrow_dfe_pdata_codec::OtapPayload;
+
+    use super::*;
+
+    fn hold(holds: &mut Holds) -> Key {
+        let input = OtapPdata::new(Context::default(), OtapPayload::empty(SignalType::Logs));
+        holds.hold(input).ok().expect("room")
+    }
+
+    fn tumbling(start_ns: i64) -> OpenWindow {
+        OpenWindow::Tumbling { measure: 0, start_ns }
+    }
+
+    /// An input of two windows is released by the second acknowledgement, not by the first.
+    #[test]
+    fn an_input_waits_for_all_its_windows() {
+        let mut holds = Holds::new(4);
+        let input = hold(&mut holds);
+        for start in [0, 10, 10] {
+            holds.into_window(tumbling(start), input);
+        }
+        assert!(holds.release(input).is_none(), "two windows claim it");
+        let first = holds.close(&tumbling(0));
+        let first = holds.output(first).expect("waits");
+        let second = holds.close(&tumbling(10));
+        let second = holds.output(second).expect("waits");
+        for key in holds.settle(first) {
+            assert!(holds.release(key).is_none());
+        }
+        let done: Vec<_> = holds.settle(second).into_iter().filter_map(|key| holds.release(key)).collect();
+        assert_eq!((done.len(), holds.len()), (1, 0));
+        assert!(holds.settle(second).is_empty(), "a second outcome changes nothing");
+    }
+
+    /// Count windows: an input that fills two windows and begins a third belongs to both.
+    #[test]
+    fn count_windows_claim_the_inputs_that_filled_them() {
+        let mut holds = Holds::new(4);
+        let window = OpenWindow::Count { measure: 0, series: SeriesKey::Series(Box::default()) };
+        let (a, b) = (hold(&mut holds), hold(&mut holds));
+        assert!(holds.into_count(window.clone(), Some(a), 60, 100).is_empty());
+        assert_eq!(holds.into_count(window.clone(), Some(b), 250, 100), [a, b]);
+        assert_eq!(holds.close(&window), [b], "the begun window");
+        let c = hold(&mut holds);
+        assert_eq!(holds.into_count(window.clone(), Some(c), 200, 100), [c]);
+        assert!(holds.close(&window).is_empty(), "nothing begun");
+    }
+}

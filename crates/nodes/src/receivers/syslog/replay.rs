@@ -1,0 +1,40 @@
+//! Messages from a file.
+
+use std::fs::File;
+use std::rc::Rc;
+
+use catchment_capture::{Reader, Transport as Origin};
+use catchment_columns::syslog::Transport;
+use catchment_syslog::framing::datagram;
+
+use super::shared::Shared;
+use crate::ingest::{self, ReplayConfig, Replayed};
+
+/// Replays the file until its end or until the intake stops.
+pub(super) async fn run(replay: ReplayConfig, reader: Reader<File>, max_message_size: usize, shared: Rc<Shared>) {
+    let path = replay.path.display().to_string();
+    let stop = shared.intake.stop.clone();
+    ingest::replay(replay, reader, max_message_size, stop, async |replayed| match replayed {
+        Replayed::Packet(packet) => {
+            shared.intake.room().await;
+            let transport = match packet.transport {
+                Origin::Udp => Transport::Udp,
+                Origin::File => Transport::File,
+            };
+            shared.take(datagram(&packet.payload), packet.source, transport, packet.truncated);
+        }
+        Replayed::Pass(counts) => {
+            shared.counters.borrow_mut().replay_skipped += counts.skipped_total();
+            otel_info!(
+                "syslog_receiver.replay.end_of_file",
+                path = path.as_str(),
+                packets = counts.packets,
+                skipped = format!("{:?}", counts.skipped)
+            );
+        }
+        Replayed::Failed(error) => {
+            otel_error!("syslog_receiver.replay.failed", error = error.as_str());
+        }
+    })
+    .await;
+}

@@ -1,0 +1,92 @@
+//! What the sources of one receiver share.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use catchment_columns::syslog::{Receipt, RowOptions, SyslogBatch, SyslogJob, Transport};
+use otel_arrow_dfe_engine::memory_limiter::LocalReceiverAdmissionState;
+
+use super::config::Config;
+use crate::accounts::NodeName;
+use crate::ingest::{BatchConfig, Intake, Pending};
+use crate::time::now_unix_nano;
+
+/// A batch under construction and how its rows are to be written.
+pub(super) struct SyslogPending {
+    batch: SyslogBatch,
+    rows: RowOptions,
+}
+
+impl SyslogPending {
+    pub(super) fn new(config: &Config) -> Self {
+        Self { batch: SyslogBatch::new(Arc::clone(&config.zone)), rows: config.rows.clone() }
+    }
+}
+
+impl Pending for SyslogPending {
+    type Job = SyslogJob;
+
+    fn items(&self) -> usize {
+        self.batch.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.batch.bytes()
+    }
+
+    fn take_job(&mut self) -> SyslogJob {
+        SyslogJob::new(self.batch.take(), self.rows.clone())
+    }
+}
+
+/// Sums over the life of the receiver, beside those of the intake.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counters {
+    pub(super) bytes: u64,
+    pub(super) truncated: u64,
+    pub(super) empty: u64,
+    pub(super) framing_errors: u64,
+    pub(super) connections_accepted: u64,
+    pub(super) connections_refused: u64,
+    pub(super) connections_open: u64,
+    pub(super) accept_errors: u64,
+    pub(super) receive_errors: u64,
+    pub(super) replay_skipped: u64,
+}
+
+pub(super) struct Shared {
+    pub(super) intake: Rc<Intake<SyslogPending>>,
+    pub(super) counters: RefCell<Counters>,
+    pub(super) name: NodeName,
+}
+
+impl Shared {
+    pub(super) fn new(
+        pending: SyslogPending,
+        limits: BatchConfig,
+        pressure: LocalReceiverAdmissionState,
+        name: NodeName,
+    ) -> Self {
+        let intake = Rc::new(Intake::new(pending, limits, pressure));
+        Self { intake, counters: RefCell::default(), name }
+    }
+
+    /// Takes in one message without its frame. Receipt time is now.
+    pub(super) fn take(&self, message: &[u8], peer: Option<SocketAddr>, transport: Transport, truncated: bool) {
+        {
+            let mut counters = self.counters.borrow_mut();
+            counters.bytes += message.len() as u64;
+            if message.is_empty() {
+                counters.empty += 1;
+                return;
+            }
+            counters.truncated += u64::from(truncated);
+        }
+        self.intake.add(1, |pending| {
+            pending.batch.push(message, Receipt { time_unix_nano: now_unix_nano(), peer, transport, truncated });
+            1
+        });
+    }
+}

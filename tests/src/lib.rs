@@ -1,0 +1,1 @@
+//! Whole-process tests: the binary, real senders, faults.
