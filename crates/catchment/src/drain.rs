@@ -19,7 +19,7 @@ use otel_arrow_dfe_controller::{
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-pub(crate) use counts::{Counts, NodeCounts};
+pub(crate) use counts::{Counts, Node, NodeCounts};
 
 const EXTENSION_URN: &str = "urn:catchment:extension:drain";
 const EXTENSION_ID: &str = "catchment_drain";
@@ -30,10 +30,17 @@ const POLL: Duration = Duration::from_millis(20);
 /// How often the counts are read while all is well.
 const SAMPLE: Duration = Duration::from_secs(1);
 
+/// What the drain leaves for the report: all nodes in the order of the flow, and their last counts.
+pub(crate) struct Drained {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) counts: Arc<Counts>,
+}
+
 /// Adds the drain to the configuration. What it counts is in the result when the engine has ended.
-pub(crate) fn install(spec: &mut OtelDataflowSpec, extensions: &mut ControllerExtensionRegistry) -> Arc<Counts> {
+pub(crate) fn install(spec: &mut OtelDataflowSpec, extensions: &mut ControllerExtensionRegistry) -> Drained {
     let counts = Arc::new(Counts::default());
     let stages = order::stages(spec);
+    let nodes = order::nodes(spec, &stages);
     let shared = Arc::clone(&counts);
     extensions.register(
         EXTENSION_URN.into(),
@@ -42,7 +49,7 @@ pub(crate) fn install(spec: &mut OtelDataflowSpec, extensions: &mut ControllerEx
     );
     let config = ExtensionUserConfig::new(EXTENSION_URN.into(), serde_json::Value::Null);
     spec.engine.controller.extensions.insert(EXTENSION_ID.into(), config);
-    counts
+    Drained { nodes, counts }
 }
 
 type Stages = Vec<Vec<order::Pipeline>>;

@@ -5,36 +5,32 @@ use std::fmt::Write as _;
 
 use catchment_nodes::accounts::{self, Account};
 
-use crate::drain::{Counts, NodeCounts};
+use crate::drain::{Counts, Node, NodeCounts};
 
-/// The report over all nodes that have run. Nodes of ours give exact accounts; for upstream's the engine's own
-/// metrics are used, which are there with `policies.telemetry.runtime_metrics: detailed`.
-pub(crate) fn text(counts: &Counts) -> String {
-    let mut lines: BTreeMap<(String, String, String), String> = BTreeMap::new();
-    for (node, counts) in counts.all() {
-        if node.group != "system" {
-            let _ = lines.insert((node.group, node.pipeline, node.node), engine_line(&counts));
-        }
-    }
-    let mut ours: BTreeMap<(String, String, String), Vec<Account>> = BTreeMap::new();
+/// The report over all nodes that have run, in the order of `nodes`. Nodes of ours give exact accounts; for upstream's
+/// the engine's own metrics are used, which are there with `policies.telemetry.runtime_metrics: detailed`.
+pub(crate) fn text(nodes: &[Node], counts: &Counts) -> String {
+    let counts = counts.all();
+    let mut accounts: BTreeMap<Node, Account> = BTreeMap::new();
     for account in accounts::take() {
         let name = &account.name;
-        ours.entry((name.group.clone(), name.pipeline.clone(), name.node.clone())).or_default().push(account);
+        let node = Node { group: name.group.clone(), pipeline: name.pipeline.clone(), node: name.node.clone() };
+        match accounts.get_mut(&node) {
+            Some(sum) => sum.add(&account),
+            None => drop(accounts.insert(node, account)),
+        }
     }
-    for (name, accounts) in ours {
-        let text = match accounts.as_slice() {
-            [one] => one.to_string(),
-            many => many.iter().map(|one| format!("core {}: {one}", one.name.core)).collect::<Vec<_>>().join("; "),
-        };
-        let _ = lines.insert(name, text);
-    }
-    let names: Vec<String> = lines.keys().map(|(group, pipeline, node)| format!("{group}/{pipeline}/{node}")).collect();
-    let width = names.iter().map(String::len).max().unwrap_or(0);
-    let mut out = String::new();
-    for (name, line) in names.iter().zip(lines.values()) {
+    let line = |node: &Node| match (accounts.get(node), counts.get(node)) {
+        (Some(account), _) => Some(account.to_string()),
+        (None, Some(counts)) => Some(engine_line(counts)),
+        (None, None) => None,
+    };
+    let lines: Vec<_> = nodes.iter().filter_map(|node| Some((node.to_string(), line(node)?))).collect();
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    lines.iter().fold(String::new(), |mut out, (name, line)| {
         let _ = writeln!(out, "{name:width$}  {line}");
-    }
-    out
+        out
+    })
 }
 
 /// The line of a node that keeps no account of its own.
@@ -64,4 +60,21 @@ fn engine_line(counts: &NodeCounts) -> String {
         let _ = write!(line, " ({})", reasons.collect::<Vec<_>>().join(", "));
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcomes(counts: &[(&str, u64)]) -> BTreeMap<String, u64> {
+        counts.iter().map(|(outcome, count)| ((*outcome).to_owned(), *count)).collect()
+    }
+
+    #[test]
+    fn refused_items_are_told() {
+        let counts = NodeCounts { input: outcomes(&[("success", 7), ("refused", 2)]), output: BTreeMap::new() };
+        assert_eq!(engine_line(&counts), "in 9 items, out 7, dropped 2 (in refused 2)");
+        let receiver = NodeCounts { input: BTreeMap::new(), output: outcomes(&[("success", 5)]) };
+        assert_eq!(engine_line(&receiver), "out 5, dropped 0");
+    }
 }

@@ -40,10 +40,10 @@ pub(crate) fn run(arguments: &Engine) -> ExitCode {
         },
         ..ControllerRunOptions::default()
     };
-    let counts = drain::install(&mut spec, &mut options.extensions);
+    let drained = drain::install(&mut spec, &mut options.extensions);
     let result = Controller::new(&OTAP_PIPELINE_FACTORY).run_forever_with_options(spec, options);
 
-    let text = report::text(&counts);
+    let text = report::text(&drained.nodes, &drained.counts);
     let console = if OutputService::structured_stdout() { OutputService::stderr() } else { OutputService::stdout() };
     let told = console.try_submit(Frame::new(text.into_bytes())).map_err(|error| error.to_string());
     let output = OutputService::shutdown(OutputServiceConfig::default().shutdown_drain_deadline);

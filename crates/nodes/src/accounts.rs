@@ -59,6 +59,21 @@ impl Account {
         self.dropped.iter().map(|(_, count)| count).sum()
     }
 
+    /// Adds the account of another instance of the node: of another core, or of an earlier start.
+    pub fn add(&mut self, other: &Self) {
+        self.received += other.received;
+        self.sent += other.sent;
+        self.in_flight += other.in_flight;
+        for (mine, theirs) in [(&mut self.dropped, &other.dropped), (&mut self.notes, &other.notes)] {
+            for (name, count) in theirs {
+                match mine.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, sum)) => *sum += count,
+                    None => mine.push((name, *count)),
+                }
+            }
+        }
+    }
+
     /// Whether every item that came in is accounted for.
     #[must_use]
     pub fn is_balanced(&self) -> bool {
@@ -125,5 +140,14 @@ mod tests {
     fn the_line_says_whether_the_books_balance() {
         assert_eq!(account(10).to_string(), "in 10 messages, out 7, dropped 2 (shed 2), in flight 1; acknowledged 7");
         assert!(account(11).to_string().ends_with("UNBALANCED"));
+    }
+
+    #[test]
+    fn accounts_of_instances_add_up() {
+        let mut sum = account(10);
+        sum.add(&Account { dropped: vec![("failed", 3)], notes: Vec::new(), ..account(11) });
+        assert_eq!((sum.received, sum.sent, sum.in_flight), (21, 14, 2));
+        assert_eq!(sum.dropped, [("shed", 2), ("failed", 3)]);
+        assert!(sum.is_balanced());
     }
 }

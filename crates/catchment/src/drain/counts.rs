@@ -14,6 +14,12 @@ pub(crate) struct Node {
     pub(crate) node: String,
 }
 
+impl std::fmt::Display for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}/{}", self.group, self.pipeline, self.node)
+    }
+}
+
 /// Items by outcome (`success`, `failure`, `refused`), on either side of a node.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NodeCounts {

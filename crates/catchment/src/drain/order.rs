@@ -6,6 +6,8 @@ use otel_arrow_dfe_config::engine::OtelDataflowSpec;
 use otel_arrow_dfe_config::node::NodeKind;
 use serde_json::Value;
 
+use super::counts::Node;
+
 /// A pipeline by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pipeline {
@@ -60,6 +62,49 @@ fn order(
         stages.push(stage);
     }
     stages
+}
+
+/// All nodes in the order of the flow: stage by stage, and in each pipeline from the receivers to the exporters.
+pub(super) fn nodes(spec: &OtelDataflowSpec, stages: &[Vec<Pipeline>]) -> Vec<Node> {
+    let mut out = Vec::new();
+    for pipeline in stages.iter().flatten() {
+        let config = spec
+            .groups
+            .iter()
+            .find(|(group, _)| group.as_ref() == pipeline.group)
+            .and_then(|(_, group)| group.pipelines.iter().find(|(id, _)| id.as_ref() == pipeline.pipeline));
+        let Some((_, config)) = config else { continue };
+        let names: Vec<String> = config.node_iter().map(|(id, _)| id.to_string()).collect();
+        let edges: Vec<(String, String)> = config
+            .connection_iter()
+            .flat_map(|connection| {
+                let targets = connection.to_nodes();
+                connection.from_sources().into_iter().flat_map(move |source| {
+                    let source = source.node_id().to_string();
+                    targets.clone().into_iter().map(move |target| (source.clone(), target.to_string()))
+                })
+            })
+            .collect();
+        out.extend(along(names, &edges).into_iter().map(|node| Node {
+            group: pipeline.group.clone(),
+            pipeline: pipeline.pipeline.clone(),
+            node,
+        }));
+    }
+    out
+}
+
+/// Names in an order where each comes after those that feed it, else by name.
+fn along(mut left: Vec<String>, edges: &[(String, String)]) -> Vec<String> {
+    left.sort();
+    let mut out = Vec::new();
+    while !left.is_empty() {
+        let is_fed = |name: &String| edges.iter().any(|(from, to)| to == name && from != name && left.contains(from));
+        // The engine refuses circles; were there one, its first name would come next.
+        let at = left.iter().position(|name| !is_fed(name)).unwrap_or(0);
+        out.push(left.remove(at));
+    }
+    out
 }
 
 /// Ports and topics that a receiver takes from.
@@ -134,6 +179,14 @@ mod tests {
     fn a_circle_ends_together() {
         let stages = graph(&[("a", &[1], &[2]), ("b", &[2], &[1]), ("feeder", &[], &[1])]);
         assert_eq!(stages, [vec![pipeline("feeder")], vec![pipeline("a"), pipeline("b")]]);
+    }
+
+    #[test]
+    fn nodes_follow_the_flow() {
+        let edge = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+        let edges = [edge("z_in", "mid"), edge("b_in", "mid"), edge("mid", "a_out")];
+        let names = ["a_out", "mid", "z_in", "b_in"].map(str::to_owned).to_vec();
+        assert_eq!(along(names, &edges), ["b_in", "z_in", "mid", "a_out"]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Configuration of the console table exporter.
 
+use std::time::Duration;
+
 use otel_arrow_dfe_config::error::Error;
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,6 +14,13 @@ use crate::config;
 pub(super) struct Config {
     #[serde(default)]
     pub(super) format: Format,
+    /// How long a table waits for further rows of its window. Lines do not wait.
+    #[serde(default = "gather", with = "humantime_serde")]
+    pub(super) gather: Duration,
+}
+
+const fn gather() -> Duration {
+    Duration::from_millis(500)
 }
 
 /// What is written to standard output.
@@ -33,7 +42,9 @@ impl Config {
     /// # Errors
     /// Names the key at fault and what would be right.
     pub(super) fn parse(value: &Value) -> Result<Self, Error> {
-        config::parse(value)
+        let config: Self = config::parse(value)?;
+        config::within("gather (ms)", config.gather.as_millis(), 0, 60_000)?;
+        Ok(config)
     }
 }
 

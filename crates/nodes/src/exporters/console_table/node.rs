@@ -1,6 +1,7 @@
 //! The exporter.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use catchment_columns::{OtapArrowRecords, json};
@@ -12,16 +13,28 @@ use otel_arrow_dfe_engine::message::{ExporterInbox, Message};
 use otel_arrow_dfe_engine::terminal_state::TerminalState;
 use otel_arrow_dfe_otap::pdata::{OtapPdata, PdataEffectHandlerExtension};
 use otel_arrow_dfe_telemetry::output_service::{Frame, OutputService};
+use tokio::time::{Instant, sleep_until};
 
 use super::config::{Config, Format};
 use super::metrics::Metrics;
 use super::render;
 use super::rows::Blocks;
 
-/// The console table exporter.
+/// The console table exporter. Batches wait, unacknowledged, until the rows of their windows are written.
 pub(super) struct ConsoleTableExporter {
     tables: bool,
+    gather: Duration,
     metrics: Metrics,
+    blocks: Blocks,
+    waiting: Vec<Waiting>,
+    due: Option<Instant>,
+}
+
+/// A batch whose points are in the blocks.
+struct Waiting {
+    pdata: OtapPdata,
+    items: u64,
+    points: u64,
 }
 
 impl ConsoleTableExporter {
@@ -31,55 +44,77 @@ impl ConsoleTableExporter {
             Format::Table => true,
             Format::Lines => false,
         };
-        Self { tables, metrics }
+        let gather = if tables { config.gather } else { Duration::ZERO };
+        Self { tables, gather, metrics, blocks: Blocks::default(), waiting: Vec::new(), due: None }
     }
 
-    /// The text, and the number of points in it.
-    fn text(&self, mut records: OtapArrowRecords) -> Result<(String, u64), String> {
+    /// Puts the points of a batch into the blocks; gives their number.
+    fn gather(&mut self, mut records: OtapArrowRecords) -> Result<u64, String> {
         if !matches!(records, OtapArrowRecords::Metrics(_)) {
             return Err("console_table prints gauges and sums, not logs or traces".to_owned());
         }
         records.decode_transport_optimized_ids().map_err(|error| error.to_string())?;
-        let (mut blocks, mut points) = (Blocks::default(), 0);
-        let read = json::objects(&records, |point| {
-            blocks.add(&point);
-            points += 1;
-        });
-        read.map_err(|error| error.to_string())?;
-        let blocks = blocks.finish();
-        Ok((if self.tables { render::tables(&blocks) } else { render::lines(&blocks) }, points))
+        let mut points = Vec::new();
+        json::objects(&records, |point| points.push(point)).map_err(|error| error.to_string())?;
+        points.iter().for_each(|point| self.blocks.add(point));
+        Ok(points.len() as u64)
     }
 
-    async fn export(&mut self, mut pdata: OtapPdata, effects: &EffectHandler<OtapPdata>) -> Result<(), Error> {
+    async fn receive(&mut self, mut pdata: OtapPdata, effects: &EffectHandler<OtapPdata>) -> Result<(), Error> {
         let items = pdata.num_items() as u64;
         let (delivery, records) = match effects.prepare_otap_work(pdata).await {
             Ok(work) => work,
             Err(error) => {
-                self.metrics.count(0, items);
                 let (error, pdata) = error.into_parts();
-                return effects.notify_nack(NackMsg::new_permanent(error.to_string(), pdata)).await;
+                return self.refuse(pdata, items, &error.to_string(), effects).await;
             }
         };
-        let written = match self.text(records) {
-            Ok((text, points)) => OutputService::stdout()
-                .submit(Frame::new(text.into_bytes()))
-                .await
-                .map(|()| points)
-                .map_err(|error| format!("cannot write to standard output: {error}")),
-            Err(reason) => Err(reason),
-        };
-        match written {
-            // Histograms and the like have no place in the table; they are counted as refused.
+        match self.gather(records) {
             Ok(points) => {
-                self.metrics.count(points, items.saturating_sub(points));
-                effects.notify_ack(AckMsg::new(delivery.into_pdata())).await
+                self.waiting.push(Waiting { pdata: delivery.into_pdata(), items, points });
+                let _ = self.due.get_or_insert_with(|| Instant::now() + self.gather);
+                Ok(())
             }
-            Err(reason) => {
-                self.metrics.count(0, items);
-                otel_warn!("console_table_exporter.refused", reason = reason.as_str());
-                effects.notify_nack(NackMsg::new_permanent(reason, delivery.into_pdata())).await
+            Err(reason) => self.refuse(delivery.into_pdata(), items, &reason, effects).await,
+        }
+    }
+
+    async fn refuse(
+        &mut self,
+        pdata: OtapPdata,
+        items: u64,
+        reason: &str,
+        effects: &EffectHandler<OtapPdata>,
+    ) -> Result<(), Error> {
+        self.metrics.count(0, items);
+        otel_warn!("console_table_exporter.refused", reason = reason);
+        effects.notify_nack(NackMsg::new_permanent(reason, pdata)).await
+    }
+
+    /// Writes what has been gathered and settles the batches it came from.
+    async fn write(&mut self, effects: &EffectHandler<OtapPdata>) -> Result<(), Error> {
+        self.due = None;
+        let waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let blocks = std::mem::take(&mut self.blocks).finish();
+        let text = if self.tables { render::tables(&blocks) } else { render::lines(&blocks) };
+        let written = OutputService::stdout().submit(Frame::new(text.into_bytes())).await;
+        for Waiting { pdata, items, points } in waiting {
+            match &written {
+                Ok(()) => {
+                    // Histograms and the like have no place in the table; they are counted as refused.
+                    self.metrics.count(points, items.saturating_sub(points));
+                    effects.notify_ack(AckMsg::new(pdata)).await?;
+                }
+                Err(error) => {
+                    let reason = format!("cannot write to standard output: {error}");
+                    self.refuse(pdata, items, &reason, effects).await?;
+                }
             }
         }
+        Ok(())
     }
 }
 
@@ -91,15 +126,23 @@ impl Exporter<OtapPdata> for ConsoleTableExporter {
         effects: EffectHandler<OtapPdata>,
     ) -> Result<TerminalState, Error> {
         loop {
-            match inbox.recv().await? {
-                Message::PData(pdata) => self.export(pdata, &effects).await?,
-                Message::Control(NodeControlMsg::CollectTelemetry { mut metrics_reporter }) => {
+            let due = self.due;
+            let message = tokio::select! {
+                biased;
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => None,
+                message = inbox.recv() => Some(message?),
+            };
+            match message {
+                None => self.write(&effects).await?,
+                Some(Message::PData(pdata)) => self.receive(pdata, &effects).await?,
+                Some(Message::Control(NodeControlMsg::CollectTelemetry { mut metrics_reporter })) => {
                     self.metrics.report(&mut metrics_reporter);
                 }
-                Message::Control(NodeControlMsg::Shutdown { deadline, .. }) => {
+                Some(Message::Control(NodeControlMsg::Shutdown { deadline, .. })) => {
+                    self.write(&effects).await?;
                     return Ok(TerminalState::new(deadline, [self.metrics.snapshot()]));
                 }
-                Message::Control(_) => {}
+                Some(Message::Control(_)) => {}
             }
         }
     }
