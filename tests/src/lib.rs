@@ -1,1 +1,33 @@
-//! Whole-process tests: the binary, real senders, faults.
+//! What the whole-process tests share: processes on free ports, their reports, sinks, generators, and waiting for
+//! conditions.
+//!
+//! A test begins with a [`Scene`], which lets at most two tests of a test binary run processes at a time and owns a
+//! folder for their files. In it the test starts [`Engine`]s and [`Sink`]s, sends with [`loadgen`] or with a real
+//! sender, waits with [`wait_until`], and stops everything with SIGTERM. Whatever still runs when a test ends is killed.
+//!
+//! Nothing here sleeps for a fixed time: each wait polls a condition and fails after [`PATIENCE`], saying what it
+//! waited for.
+
+mod binaries;
+mod engine;
+mod http;
+mod loadgen;
+pub mod pcap;
+mod ports;
+mod process;
+mod report;
+mod scene;
+mod sender;
+mod sink;
+mod wait;
+
+pub use binaries::{catchment, catchment_loadgen, repository};
+pub use engine::{Engine, HEAD, Stopped};
+pub use loadgen::{Sent, generated_lines, loadgen, start_loadgen};
+pub use ports::{free_port, local};
+pub use process::{Ended, Process, run, run_with_input};
+pub use report::{NodeLine, Report};
+pub use scene::Scene;
+pub use sender::Sender;
+pub use sink::{Caught, Sink};
+pub use wait::{PATIENCE, wait_for, wait_until};

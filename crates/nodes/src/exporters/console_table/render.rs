@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_table_is_aligned_with_units() {
         let text = tables(&blocks());
-        let expected = "\n=== 2026-11-30 12:00:00 - 12:00:10.5 UTC ===\nflow.bytes\n   network.transport   count     p50       p99\n   tcp                   812   568 B   185 KiB\n   udp                     -    64 B         -\n";
+        let expected = "\n=== 2026-11-30 12:00:00 - 12:00:10.5 UTC ===\nflow.bytes\n   network.transport  count    p50      p99\n   tcp                  812  568 B  185 KiB\n   udp                    -   64 B        -\n";
         assert_eq!(text, expected);
     }
 

@@ -1,0 +1,180 @@
+//! `catchment --config` as a process.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use crate::{Ended, PATIENCE, Process, Report, Scene, binaries, free_port, http, local, wait_until};
+
+/// The beginning of a configuration, up to its groups: one core a pipeline, admin server on `@admin@`, all counts.
+pub const HEAD: &str = r#"version: otel_dataflow/v1
+policies:
+  resources:
+    core_allocation: {type: core_count, count: 1}
+  telemetry: {runtime_metrics: detailed}
+engine:
+  http_admin: {bind_address: "127.0.0.1:@admin@"}
+  telemetry:
+    reporting_interval: 100ms
+    logs: {level: warn}
+"#;
+
+/// Starts in which a port was taken meanwhile, before giving up.
+const ATTEMPTS: usize = 5;
+
+/// A running engine.
+#[derive(Debug)]
+pub struct Engine {
+    process: Process,
+    ports: BTreeMap<String, u16>,
+}
+
+/// An engine that has ended by itself or by SIGTERM.
+#[derive(Debug)]
+pub struct Stopped {
+    /// Exit code and output.
+    pub ended: Ended,
+    /// The report.
+    pub report: Report,
+}
+
+impl Stopped {
+    /// Fails unless the exit code is 0 and the books balance; gives the report.
+    ///
+    /// # Panics
+    /// Otherwise.
+    pub fn expect_clean(&self) -> &Report {
+        let _ = self.ended.expect_code(0);
+        self.report.assert_balanced();
+        &self.report
+    }
+}
+
+impl Engine {
+    /// Starts an engine and waits until it says that it is ready. Every `@name@` in `yaml` is a port: that of `known`,
+    /// or a free one. `@admin@` must be among them.
+    ///
+    /// # Panics
+    /// If it ends or does not become ready.
+    #[must_use]
+    pub fn start(scene: &Scene, yaml: &str, known: &[(&str, u16)]) -> Self {
+        let mut failure = String::new();
+        for _ in 0..ATTEMPTS {
+            let (text, ports) = fill_in(yaml, known);
+            let file = scene.unused("config");
+            std::fs::write(&file, &text).expect("the scene can be written to");
+            let process = Process::start(binaries::catchment().arg("--config").arg(&file));
+            let mut engine = Self { process, ports };
+            let admin = engine.address("admin");
+            let mut failed = false;
+            wait_until("the engine is ready", || {
+                failed = !engine.process.is_running() || engine.process.stderr().contains("Address already in use");
+                failed || http::get(admin, "/api/v1/readyz").is_ok_and(|answer| answer.status == 200)
+            });
+            if !failed {
+                return engine;
+            }
+            failure = engine.process.stderr();
+            assert!(failure.contains("Address already in use"), "the engine ended:\n{text}\n{failure}");
+        }
+        panic!("no start in {ATTEMPTS} attempts: {failure}")
+    }
+
+    /// The address of the port `@name@`.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn address(&self, name: &str) -> SocketAddr {
+        local(*self.ports.get(name).unwrap_or_else(|| panic!("no port @{name}@")))
+    }
+
+    /// The port `@name@`.
+    #[must_use]
+    pub fn port(&self, name: &str) -> u16 {
+        self.address(name).port()
+    }
+
+    /// `udp://` and the address of a port, as generators take it.
+    #[must_use]
+    pub fn udp(&self, name: &str) -> String {
+        format!("udp://{}", self.address(name))
+    }
+
+    /// `tcp://` and the address of a port, as generators take it.
+    #[must_use]
+    pub fn tcp(&self, name: &str) -> String {
+        format!("tcp://{}", self.address(name))
+    }
+
+    /// Waits until somebody listens on the port.
+    pub fn wait_listening(&self, name: &str) {
+        let address = self.address(name);
+        wait_until("a port is listened on", || TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok());
+    }
+
+    /// The sum of a counter over all nodes that report it, from the admin server.
+    #[must_use]
+    pub fn metric(&self, set: &str, field: &str) -> u64 {
+        let Ok(answer) = http::get(self.address("admin"), "/api/v1/metrics") else { return 0 };
+        let (name, scope) = (format!("{field}_total{{"), format!("otel_scope_name=\"{set}\""));
+        answer
+            .body
+            .lines()
+            .filter(|line| line.starts_with(&name) && line.contains(&scope))
+            .filter_map(|line| line.rsplit_once("} ")?.1.split(' ').next()?.parse::<u64>().ok())
+            .sum()
+    }
+
+    /// What it has printed so far.
+    #[must_use]
+    pub fn stdout(&self) -> String {
+        self.process.stdout()
+    }
+
+    /// Fails if it has ended.
+    ///
+    /// # Panics
+    /// With what it said last.
+    pub fn assert_running(&mut self) {
+        assert!(self.process.is_running(), "the engine has ended: {}", self.process.stderr());
+    }
+
+    /// Sends SIGTERM and waits for the drain.
+    ///
+    /// # Panics
+    /// If it does not end.
+    #[must_use]
+    pub fn stop(self) -> Stopped {
+        self.stop_within(PATIENCE)
+    }
+
+    /// Sends SIGTERM and waits for the drain, at most `patience`.
+    ///
+    /// # Panics
+    /// If it does not end.
+    #[must_use]
+    pub fn stop_within(self, patience: Duration) -> Stopped {
+        let ended = self.process.terminate(patience);
+        let report = Report::parse(&ended.stdout);
+        Stopped { ended, report }
+    }
+}
+
+/// Puts ports in the place of names.
+fn fill_in(yaml: &str, known: &[(&str, u16)]) -> (String, BTreeMap<String, u16>) {
+    let mut ports: BTreeMap<String, u16> = known.iter().map(|(name, port)| ((*name).to_owned(), *port)).collect();
+    let mut text = String::new();
+    // Text and names take turns.
+    for (index, part) in yaml.split('@').enumerate() {
+        let is_name = index % 2 == 1 && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if is_name {
+            let port = *ports.entry(part.to_owned()).or_insert_with(free_port);
+            text.push_str(&port.to_string());
+        } else {
+            assert!(index % 2 == 0, "`@{part}@` is no name of a port");
+            text.push_str(part);
+        }
+    }
+    (text, ports)
+}
