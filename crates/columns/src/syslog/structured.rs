@@ -20,15 +20,17 @@ pub(super) struct Scratch {
 }
 
 type Values<'a> = Vec<Cow<'a, [u8]>>;
+/// Parameters of one element by name.
+type Params<'a> = Vec<(&'a [u8], Values<'a>)>;
 
 /// Parameters by element, both in the order of first appearance.
 struct Parts<'a> {
-    elements: Vec<(&'a [u8], Vec<(&'a [u8], Values<'a>)>)>,
+    elements: Vec<(&'a [u8], Params<'a>)>,
 }
 
 impl<'a> Parts<'a> {
     fn new(data: &StructuredData<'a>) -> Self {
-        let mut elements: Vec<(&[u8], Vec<(&[u8], Values<'a>)>)> = Vec::new();
+        let mut elements: Vec<(&[u8], Params<'a>)> = Vec::new();
         let mut element_index = FxHashMap::default();
         let mut param_index = FxHashMap::default();
         for element in data.elements() {

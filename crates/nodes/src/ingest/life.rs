@@ -112,7 +112,7 @@ fn is_due<P: Pending>(intake: &Intake<P>, no_more_input: bool) -> bool {
 }
 
 fn count(calldata: &CallData) -> u64 {
-    calldata.first().map_or(0, |value| u64::from(value.clone()))
+    calldata.first().map_or(0, |value| u64::from(*value))
 }
 
 async fn poll_optional(emission: &mut Option<Emission>) -> Result<(), Error> {

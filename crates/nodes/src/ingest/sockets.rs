@@ -22,7 +22,10 @@ pub(crate) struct ReceiveBuffer(#[serde(deserialize_with = "config::bytes::deser
 
 /// Who of this process listens where. Every core binds its own socket of one address with SO_REUSEPORT, so the kernel
 /// does not object to a second user of the port; this does.
-static LISTENERS: Mutex<Option<HashMap<(bool, SocketAddr), (String, usize)>>> = Mutex::new(None);
+static LISTENERS: Mutex<Option<Listeners>> = Mutex::new(None);
+
+/// By kind (stream or not) and address: the node, and on how many cores it listens.
+type Listeners = HashMap<(bool, SocketAddr), (String, usize)>;
 
 fn claim(name: &NodeName, address: SocketAddr, stream: bool) -> Result<(), String> {
     let owner = format!("{}/{}/{}", name.group, name.pipeline, name.node);

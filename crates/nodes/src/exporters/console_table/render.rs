@@ -50,7 +50,7 @@ fn table(rows: &[Row]) -> Table {
     }
     for at in groups.len()..groups.len() + columns.len() {
         if let Some(column) = table.column_mut(at) {
-            let _ = column.set_cell_alignment(CellAlignment::Right);
+            column.set_cell_alignment(CellAlignment::Right);
         }
     }
     table

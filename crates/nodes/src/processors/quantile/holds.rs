@@ -45,8 +45,8 @@ impl Holds {
 
     /// Holds an input, with one claim of its own that [`Holds::release`] takes back once its windows are known; gives it
     /// back if there is no room.
-    pub(super) fn hold(&mut self, input: OtapPdata) -> Result<Key, OtapPdata> {
-        self.inputs.allocate_with_data(Held { input, claims: 1 }).map_err(|held| held.input)
+    pub(super) fn hold(&mut self, input: OtapPdata) -> Result<Key, Box<OtapPdata>> {
+        self.inputs.allocate_with_data(Held { input, claims: 1 }).map_err(|held| Box::new(held.input))
     }
 
     fn claim(&mut self, input: Key) {
@@ -56,7 +56,7 @@ impl Holds {
     }
 
     /// Notes that observations of `input` went into a tumbling window.
-    pub(super) fn into_window(&mut self, window: OpenWindow, input: Key) {
+    pub(super) fn window_takes(&mut self, window: OpenWindow, input: Key) {
         let inputs = &mut self.windows.entry(window).or_default().inputs;
         if inputs.last() != Some(&input) {
             inputs.push(input);
@@ -66,7 +66,7 @@ impl Holds {
 
     /// Notes that `observations` of `input` went into the count windows, of `size` each, of a series. Gives the inputs
     /// of those that are full now.
-    pub(super) fn into_count(
+    pub(super) fn count_takes(
         &mut self,
         window: OpenWindow,
         input: Option<Key>,
@@ -90,7 +90,7 @@ impl Holds {
                 self.claim(input);
             }
             if filled > 0 {
-                self.into_window(window.clone(), input);
+                self.window_takes(window.clone(), input);
             }
         }
         if filled == 0 {
@@ -104,17 +104,13 @@ impl Holds {
         self.windows.remove(window).map(|window| window.inputs).unwrap_or_default()
     }
 
-    /// Ties an output to the inputs that went into it; their claims go over to the output. `None` if nobody waits for
-    /// any of them.
-    pub(super) fn output(&mut self, inputs: Vec<Key>) -> Option<Key> {
-        if inputs.is_empty() {
-            return None;
-        }
-        match self.outputs.allocate_with_data(inputs) {
-            Ok(key) => Some(key),
-            // `has_room` is asked before an input is taken, and every output has an input of its own.
-            Err(_) => None,
-        }
+    /// Ties an output to the inputs that went into it; their claims go over to the output.
+    ///
+    /// # Errors
+    /// Gives the inputs back if nobody waits for any of them (then there are none), or if there are too many outputs
+    /// under way.
+    pub(super) fn output(&mut self, inputs: Vec<Key>) -> Result<Key, Vec<Key>> {
+        if inputs.is_empty() { Err(inputs) } else { self.outputs.allocate_with_data(inputs) }
     }
 
     /// Takes the inputs of an output whose outcome is known.
@@ -149,7 +145,8 @@ mod tests {
 
     fn hold(holds: &mut Holds) -> Key {
         let input = OtapPdata::new(Context::default(), OtapPayload::empty(SignalType::Logs));
-        holds.hold(input).ok().expect("room")
+        let Ok(key) = holds.hold(input) else { panic!("room") };
+        key
     }
 
     fn tumbling(start_ns: i64) -> OpenWindow {
@@ -162,7 +159,7 @@ mod tests {
         let mut holds = Holds::new(4);
         let input = hold(&mut holds);
         for start in [0, 10, 10] {
-            holds.into_window(tumbling(start), input);
+            holds.window_takes(tumbling(start), input);
         }
         assert!(holds.release(input).is_none(), "two windows claim it");
         let first = holds.close(&tumbling(0));
@@ -183,11 +180,11 @@ mod tests {
         let mut holds = Holds::new(4);
         let window = OpenWindow::Count { measure: 0, series: SeriesKey::Series(Box::default()) };
         let (a, b) = (hold(&mut holds), hold(&mut holds));
-        assert!(holds.into_count(window.clone(), Some(a), 60, 100).is_empty());
-        assert_eq!(holds.into_count(window.clone(), Some(b), 250, 100), [a, b]);
+        assert!(holds.count_takes(window.clone(), Some(a), 60, 100).is_empty());
+        assert_eq!(holds.count_takes(window.clone(), Some(b), 250, 100), [a, b]);
         assert_eq!(holds.close(&window), [b], "the begun window");
         let c = hold(&mut holds);
-        assert_eq!(holds.into_count(window.clone(), Some(c), 200, 100), [c]);
+        assert_eq!(holds.count_takes(window.clone(), Some(c), 200, 100), [c]);
         assert!(holds.close(&window).is_empty(), "nothing begun");
     }
 }

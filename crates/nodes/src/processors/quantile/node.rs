@@ -111,7 +111,7 @@ impl QuantileProcessor {
         let (held, unheld) = if waited_for {
             match self.holds.hold(pdata) {
                 Ok(key) => (Some(key), None),
-                Err(pdata) => (None, Some(pdata)),
+                Err(pdata) => (None, Some(*pdata)),
             }
         } else {
             (None, Some(pdata))
@@ -158,13 +158,13 @@ impl QuantileProcessor {
             self.metrics.totals.overflow_folded += offered.overflow_folded;
             if let Some(held) = held {
                 for start_ns in offered.starts {
-                    self.holds.into_window(OpenWindow::Tumbling { measure: index, start_ns }, held);
+                    self.holds.window_takes(OpenWindow::Tumbling { measure: index, start_ns }, held);
                 }
             }
             if let WindowSpec::Count(size) = self.config.window.spec {
                 for (series, observations) in offered.counted {
                     let window = OpenWindow::Count { measure: index, series };
-                    inputs.extend(self.holds.into_count(window, held, observations, size));
+                    inputs.extend(self.holds.count_takes(window, held, observations, size));
                 }
             }
             closed.extend(offered.closed.into_iter().map(|window| (index, window)));
@@ -209,13 +209,18 @@ impl QuantileProcessor {
         };
         let points = records.num_items() as u64;
         let mut output = OtapPdata::new(Context::with_capacity(1), records.into());
-        if let Some(key) = self.holds.output(inputs) {
-            let mut calldata = CallData::from(key);
-            calldata.push(points.into());
-            effects.subscribe_to(Interests::ACKS_OR_NACKS, calldata, &mut output);
-        }
+        let untied = match self.holds.output(inputs) {
+            Ok(key) => {
+                let mut calldata = CallData::from(key);
+                calldata.push(points.into());
+                effects.subscribe_to(Interests::ACKS_OR_NACKS, calldata, &mut output);
+                Vec::new()
+            }
+            Err(inputs) => inputs,
+        };
         self.metrics.totals.points += points;
-        effects.send_message_with_source_node(output).await.map_err(Error::from)
+        effects.send_message_with_source_node(output).await.map_err(Error::from)?;
+        self.release(untied, effects).await
     }
 
     fn results(&self, closed: &[(usize, Closed)]) -> Result<Option<OtapArrowRecords>, String> {
@@ -340,8 +345,8 @@ fn statistic(which: Statistic, values: &impl Accumulator) -> Option<(&'static st
 
 /// The output and the number of its points, as they were attached when it was sent.
 fn output_of(calldata: &CallData) -> Option<(Key, u64)> {
-    let key = Key::try_from(CallData::from_iter([calldata.first()?.clone()])).ok()?;
-    Some((key, u64::from(calldata.get(1)?.clone())))
+    let key = Key::try_from(CallData::from_iter([*calldata.first()?])).ok()?;
+    Some((key, u64::from(*calldata.get(1)?)))
 }
 
 #[async_trait(?Send)]

@@ -1,0 +1,147 @@
+//! Every shipped configuration runs, and every one in the documentation is valid.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use catchment_tests::{Engine, Scene, catchment, repository, run, wait_until};
+
+/// What a shipped configuration prints in its first half minute, by file name.
+const PRINTS: &[(&str, &[&str])] = &[("quickstart.yaml", &["flow.bytes", "http.response_time"])];
+
+const SOON: Duration = Duration::from_secs(30);
+
+fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for path in entries.map(|entry| entry.expect("a folder can be read").path()) {
+        if path.is_dir() {
+            files(&path, extension, found);
+        } else if path.extension().is_some_and(|has| has == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+}
+
+fn shipped() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    files(&repository().join("configs"), "yaml", &mut found);
+    assert!(!found.is_empty(), "no configuration is shipped");
+    found
+}
+
+/// Puts `@name@` in the place of every port, the same name for the same port, `@admin@` for that of the admin server.
+fn with_named_ports(text: &str) -> String {
+    let mut named = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(':') {
+        let (before, after) = rest.split_at(at + 1);
+        named.push_str(before);
+        let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+        let host = before[..at].rsplit([' ', '"', '/', '\'']).next().unwrap_or_default();
+        let is_port =
+            (2..=5).contains(&digits) && (host == "localhost" || host.split('.').count() == 4 || host.ends_with(']'));
+        rest = &after[if is_port { digits } else { 0 }..];
+        if is_port {
+            let line = named.lines().last().unwrap_or_default();
+            let name =
+                if line.contains("bind_address") { "admin".to_owned() } else { format!("p{}", &after[..digits]) };
+            named.push_str(&format!("@{name}@"));
+        }
+    }
+    named + rest
+}
+
+/// `catchment validate` finds nothing wrong with what is shipped.
+#[test]
+fn shipped_configurations_are_valid() {
+    let _scene = Scene::new();
+    for file in shipped() {
+        let ended = run(catchment().arg("validate").arg(&file));
+        assert!(ended.expect_code(0).stdout.starts_with("valid: "), "{}", ended.stdout);
+    }
+}
+
+/// Each starts, prints what it promises, and drains with all accounted for.
+#[test]
+fn shipped_configurations_run() {
+    for file in shipped() {
+        let scene = Scene::new();
+        let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
+        let text = std::fs::read_to_string(&file).expect("it can be read");
+        let (_, prints) = PRINTS
+            .iter()
+            .find(|(known, _)| *known == name)
+            .unwrap_or_else(|| panic!("say in this test what {name} prints"));
+        let engine = Engine::start(&scene, &with_named_ports(&text), &[]);
+        let began = Instant::now();
+        for expected in *prints {
+            wait_until(&format!("{name} prints {expected}"), || engine.stdout().contains(expected));
+        }
+        assert!(began.elapsed() < SOON, "{name} took {:?}", began.elapsed());
+        let stopped = engine.stop();
+        let report = stopped.expect_clean();
+        assert!(report.names().count() > 1, "{name}: {report:?}");
+    }
+}
+
+/// A fenced block of YAML and where it begins.
+struct Block {
+    place: String,
+    is_fragment: bool,
+    text: String,
+}
+
+fn blocks(file: &Path, found: &mut Vec<Block>) {
+    let text = std::fs::read_to_string(file).expect("it can be read");
+    let mut open: Option<Block> = None;
+    for (number, line) in text.lines().enumerate() {
+        let fence = line.trim_start();
+        match &mut open {
+            Some(_) if fence.starts_with("```") => found.extend(open.take()),
+            Some(block) => block.text.push_str(&format!("{line}\n")),
+            None => {
+                let Some(info) = fence.strip_prefix("```yaml") else { continue };
+                let place = format!("{}:{}", file.display(), number + 1);
+                open = Some(Block { place, is_fragment: info.contains("fragment"), text: String::new() });
+            }
+        }
+    }
+    assert!(open.is_none(), "{}: a fence is not closed", file.display());
+}
+
+/// Whole configurations in the documentation are valid; blocks that are none say so by `fragment` behind `yaml`.
+#[test]
+fn documented_configurations_are_valid() {
+    let mut pages = vec![repository().join("README.md")];
+    files(&repository().join("docs"), "md", &mut pages);
+    let mut nodes = Vec::new();
+    files(&repository().join("crates/nodes/src"), "md", &mut nodes);
+    pages.extend(nodes.into_iter().filter(|path| path.ends_with("README.md")));
+    let mut found = Vec::new();
+    for page in &pages {
+        blocks(page, &mut found);
+    }
+    assert!(!found.is_empty(), "no YAML in {pages:?}");
+    let scene = Scene::new();
+    for block in found {
+        let is_whole = block.text.contains("version: otel_dataflow");
+        assert!(is_whole || block.is_fragment, "{}: neither a whole configuration nor a `fragment`", block.place);
+        if is_whole {
+            let file = scene.write("block.yaml", &block.text);
+            let ended = run(catchment().arg("validate").arg(&file));
+            assert_eq!(ended.code, Some(0), "{}: {}", block.place, ended.stderr);
+        }
+    }
+}
+
+/// Ports are found, whatever stands around them.
+#[test]
+fn ports_are_found() {
+    let text = "  http_admin: {bind_address: \"127.0.0.1:8085\"}\n a: {listening_addr: \"0.0.0.0:514\"}\n \
+                b: http://localhost:4317/x # 12:00:05\n c: \"[::]:514\" window: 5s\n";
+    assert_eq!(
+        with_named_ports(text),
+        "  http_admin: {bind_address: \"127.0.0.1:@admin@\"}\n a: {listening_addr: \"0.0.0.0:@p514@\"}\n \
+         b: http://localhost:@p4317@/x # 12:00:05\n c: \"[::]:@p514@\" window: 5s\n"
+    );
+}
