@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::{Ended, PATIENCE, Process, Report, Scene, binaries, free_port, http, local, wait_until};
 
 /// The beginning of a configuration, up to its groups: one core a pipeline, admin server on `@admin@`, all counts.
@@ -69,7 +71,7 @@ impl Engine {
             let mut failed = false;
             wait_until("the engine is ready", || {
                 failed = !engine.process.is_running() || engine.process.stderr().contains("Address already in use");
-                failed || http::get(admin, "/api/v1/readyz").is_ok_and(|answer| answer.status == 200)
+                failed || is_ready(admin)
             });
             if !failed {
                 return engine;
@@ -161,20 +163,51 @@ impl Engine {
     }
 }
 
-/// Puts ports in the place of names.
+/// Whether all pipelines have reported that they are ready. `readyz` alone says so as long as none has reported at all.
+fn is_ready(admin: SocketAddr) -> bool {
+    let get = |path| http::get(admin, path).ok().filter(|answer| answer.status == 200);
+    let status = get("/api/v1/readyz").and_then(|_| get("/api/v1/status"));
+    let status: Option<Value> = status.and_then(|answer| serde_json::from_str(&answer.body).ok());
+    let pipelines = status.as_ref().and_then(|status| status["pipelines"].as_object());
+    let ready = |pipeline: &Value| {
+        let conditions = pipeline["conditions"].as_array();
+        conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
+    };
+    pipelines.is_some_and(|all| !all.is_empty() && all.values().all(ready))
+}
+
+/// Puts ports in the place of names. An `@` that begins no name stays.
 fn fill_in(yaml: &str, known: &[(&str, u16)]) -> (String, BTreeMap<String, u16>) {
     let mut ports: BTreeMap<String, u16> = known.iter().map(|(name, port)| ((*name).to_owned(), *port)).collect();
     let mut text = String::new();
-    // Text and names take turns.
-    for (index, part) in yaml.split('@').enumerate() {
-        let is_name = index % 2 == 1 && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if is_name {
-            let port = *ports.entry(part.to_owned()).or_insert_with(free_port);
-            text.push_str(&port.to_string());
-        } else {
-            assert!(index % 2 == 0, "`@{part}@` is no name of a port");
-            text.push_str(part);
+    let mut rest = yaml;
+    while let Some((before, after)) = rest.split_once('@') {
+        text.push_str(before);
+        let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
+        match after[end..].strip_prefix('@') {
+            Some(behind) if end > 0 => {
+                let port = *ports.entry(after[..end].to_owned()).or_insert_with(free_port);
+                text.push_str(&port.to_string());
+                rest = behind;
+            }
+            _ => {
+                text.push('@');
+                rest = after;
+            }
         }
     }
-    (text, ports)
+    (text + rest, ports)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same name is the same port, a known one the given, and an address of mail is no name.
+    #[test]
+    fn names_become_ports() {
+        let (text, ports) = fill_in("a: @a@ b: x@32473.y a: @a@ k: @known@ @", &[("known", 7)]);
+        let port = ports["a"];
+        assert_eq!(text, format!("a: {port} b: x@32473.y a: {port} k: 7 @"));
+    }
 }

@@ -46,7 +46,7 @@ fn decode(input: Decode) -> Result<Summary, DecodeError> {
                 },
                 timezone,
                 received_unix_nano: time(received_at.as_deref())?,
-                max_message_size,
+                max_message_size: usize::try_from(max_message_size).unwrap_or(usize::MAX),
                 structured_data: match structured_data {
                     StructuredData::Map => StructuredDataForm::Map,
                     StructuredData::Text => StructuredDataForm::Text,

@@ -49,8 +49,8 @@ fn answer(text: &str) -> ExitCode {
     }
 }
 
-/// Tells why the command cannot be carried out.
-#[allow(clippy::print_stderr, reason = "the command line talks to its user on standard error")]
+/// Tells what is wrong. If nobody listens on standard error, the work at hand still goes on.
 fn complain(error: &dyn std::fmt::Display) {
-    eprintln!("catchment: {error}");
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "catchment: {error}");
 }

@@ -3,7 +3,7 @@
 //! The names of the first table are those of the OpenTelemetry Collector's `netflowreceiver`, so that its queries
 //! carry over. Every other element keeps its registered name behind `ipfix.`.
 
-use catchment_ipfix::{FieldSpec, Namespace};
+use catchment_ipfix::{FieldSpec, Namespace, REVERSE_ENTERPRISE};
 
 /// `netflow_v5`, `netflow_v9` or `ipfix`.
 pub const FLOW_TYPE: &str = "flow.type";
@@ -31,6 +31,8 @@ pub const SAMPLER_ADDRESS: &str = "flow.sampler_address";
 pub const SAMPLING_RATE: &str = "flow.sampling_rate";
 /// Transport protocol by its lower-case IANA name, or its number as text.
 pub const TRANSPORT: &str = "network.transport";
+/// The transport protocol where it is no number that fits its type.
+pub const PROTOCOL_IDENTIFIER: &str = "ipfix.protocolIdentifier";
 /// `ipv4` or `ipv6`.
 pub const NETWORK_TYPE: &str = "network.type";
 
@@ -90,12 +92,12 @@ pub(super) fn collector(field: &FieldSpec) -> Option<&'static str> {
 pub(super) fn registered(field: &FieldSpec) -> String {
     let local = field.name().map_or_else(|| field.id.to_string(), std::borrow::Cow::into_owned);
     match field.namespace {
-        Namespace::Ipfix if field.enterprise == 0 || (field.reverse && field.name().is_some()) => {
+        Namespace::Ipfix if field.enterprise == 0 => format!("ipfix.{local}"),
+        Namespace::Ipfix if field.enterprise == REVERSE_ENTERPRISE && field.name().is_some() => {
             format!("ipfix.{local}")
         }
         Namespace::Ipfix => format!("ipfix.{}.{local}", field.enterprise),
         _ if field.namespace != Namespace::NetflowV9Scope && iana_agrees(field) => format!("ipfix.{local}"),
-        Namespace::NetflowV9Scope => format!("netflow_v9.scope.{local}"),
         _ => format!("netflow_v9.{local}"),
     }
 }

@@ -83,7 +83,10 @@ impl RowWriter {
             let value = decode(field, bytes, context);
             match target {
                 Target::Skip => {}
-                Target::Transport => transport(attributes, &value),
+                Target::Transport => match value {
+                    Value::Unsigned(number) => transport(attributes, number),
+                    odd => self.value(attributes, names::PROTOCOL_IDENTIFIER, &odd, context, templates),
+                },
                 Target::Attribute(name) => {
                     match value {
                         Value::Ipv4(_) if name == "source.address" => family = Some("ipv4"),
@@ -153,12 +156,10 @@ impl RowWriter {
     }
 }
 
-fn transport(attributes: &mut AttributeWriter<'_>, value: &Value<'_>) {
-    if let Value::Unsigned(number) = value {
-        match u8::try_from(*number).ok().and_then(protocol_name) {
-            Some(name) => attributes.text(names::TRANSPORT, name.as_bytes()),
-            None => attributes.text(names::TRANSPORT, number.to_string().as_bytes()),
-        }
+fn transport(attributes: &mut AttributeWriter<'_>, number: u64) {
+    match u8::try_from(number).ok().and_then(protocol_name) {
+        Some(name) => attributes.text(names::TRANSPORT, name.as_bytes()),
+        None => attributes.text(names::TRANSPORT, number.to_string().as_bytes()),
     }
 }
 

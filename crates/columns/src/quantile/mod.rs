@@ -1,7 +1,7 @@
 //! Numbers out of record batches, and quantiles back into them.
 //!
-//! [`observe`] reads log attributes or number data points as [`Observations`]: a value, a time and a series each.
-//! [`gauges`] writes what came of a window as gauge points.
+//! [`observe()`] reads log attributes or number data points as [`Observations`]: a value, a time and a series each.
+//! [`gauges()`] writes what came of a window as gauge points.
 
 pub mod gauges;
 pub mod observe;

@@ -22,11 +22,10 @@ pub(super) fn write(attributes: &mut AttributeWriter<'_>, cef: &Cef<'_>, prefix:
 }
 
 fn attribute_name<'k>(key: &'k str, prefix: &str) -> Cow<'k, str> {
-    if !prefix.is_empty() {
-        Cow::Owned(format!("{prefix}{key}"))
-    } else if names::is_reserved(key) {
-        Cow::Owned(format!("{}{key}", names::CEF_EXTENSION_PREFIX))
+    let name = if prefix.is_empty() { Cow::Borrowed(key) } else { Cow::Owned(format!("{prefix}{key}")) };
+    if names::is_reserved(&name) && !name.starts_with(names::CEF_EXTENSION_PREFIX) {
+        Cow::Owned(format!("{}{name}", names::CEF_EXTENSION_PREFIX))
     } else {
-        Cow::Borrowed(key)
+        name
     }
 }

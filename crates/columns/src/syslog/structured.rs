@@ -16,7 +16,6 @@ use crate::attributes::AttributeWriter;
 #[derive(Default)]
 pub(super) struct Scratch {
     cbor: Vec<u8>,
-    name: String,
 }
 
 type Values<'a> = Vec<Cow<'a, [u8]>>;
@@ -70,25 +69,46 @@ pub(super) fn write(
     }
 }
 
+/// One attribute for each name. Names that come out the same, as those of `[a.b c="1"][a b.c="2"]` do, share one list;
+/// an element without parameters is an empty text under its id.
 fn flat(attributes: &mut AttributeWriter<'_>, parts: &Parts<'_>, scratch: &mut Scratch) {
+    let mut named: Vec<(String, Vec<&[u8]>)> = Vec::new();
+    let mut index = FxHashMap::default();
     for (id, params) in &parts.elements {
+        let prefix = format!("{}.{}", names::STRUCTURED_DATA, String::from_utf8_lossy(id));
+        if params.is_empty() {
+            named_values(&mut named, &mut index, prefix).push(b"");
+            continue;
+        }
         for (name, values) in params {
-            scratch.name.clear();
-            scratch.name.push_str(names::STRUCTURED_DATA);
-            for part in [id, name] {
-                scratch.name.push('.');
-                scratch.name.push_str(&String::from_utf8_lossy(part));
-            }
-            if let [value] = values.as_slice() {
-                attributes.text(&scratch.name, value);
-                continue;
-            }
-            scratch.cbor.clear();
-            if encode_values(values, &mut Encoder::new(&mut scratch.cbor)).is_ok() {
-                attributes.list(&scratch.name, &scratch.cbor);
-            }
+            let full = format!("{prefix}.{}", String::from_utf8_lossy(name));
+            named_values(&mut named, &mut index, full).extend(values.iter().map(|value| value.as_ref()));
         }
     }
+    for (name, values) in &named {
+        if let [value] = values.as_slice() {
+            attributes.text(name, value);
+            continue;
+        }
+        scratch.cbor.clear();
+        // Writing to a vector cannot fail.
+        if encode_values(values.iter().copied(), &mut Encoder::new(&mut scratch.cbor)).is_ok() {
+            attributes.list(name, &scratch.cbor);
+        }
+    }
+}
+
+/// The values of `name`, which is added if it is new.
+fn named_values<'v, 'n>(
+    named: &'n mut Vec<(String, Vec<&'v [u8]>)>,
+    index: &mut FxHashMap<String, usize>,
+    name: String,
+) -> &'n mut Vec<&'v [u8]> {
+    let at = *index.entry(name.clone()).or_insert_with(|| {
+        named.push((name, Vec::new()));
+        named.len() - 1
+    });
+    &mut named[at].1
 }
 
 type Encoded = Result<(), minicbor::encode::Error<std::convert::Infallible>>;
@@ -101,9 +121,9 @@ fn text(bytes: &[u8], out: &mut Encoder<&mut Vec<u8>>) -> Encoded {
     out.str(&String::from_utf8_lossy(bytes)).map(|_| ())
 }
 
-fn encode_values(values: &Values<'_>, out: &mut Encoder<&mut Vec<u8>>) -> Encoded {
+fn encode_values<'v>(mut values: impl ExactSizeIterator<Item = &'v [u8]>, out: &mut Encoder<&mut Vec<u8>>) -> Encoded {
     out.array(length(values.len()))?;
-    values.iter().try_for_each(|value| text(value, out))
+    values.try_for_each(|value| text(value, out))
 }
 
 fn encode_map(parts: &Parts<'_>, out: &mut Encoder<&mut Vec<u8>>) -> Encoded {
@@ -115,7 +135,7 @@ fn encode_map(parts: &Parts<'_>, out: &mut Encoder<&mut Vec<u8>>) -> Encoded {
             text(name, out)?;
             match values.as_slice() {
                 [value] => text(value, out)?,
-                _ => encode_values(values, out)?,
+                _ => encode_values(values.iter().map(AsRef::as_ref), out)?,
             }
         }
     }

@@ -70,6 +70,15 @@ fn structured_data_as_text_and_flat() {
     assert_eq!(flat["attributes"]["syslog.structured_data.a@1.y"], "3");
 }
 
+/// Names that would come out the same share one attribute, and an empty element leaves a trace.
+#[test]
+fn flat_names_are_unique() {
+    let options = RowOptions { structured_data: StructuredDataForm::Flat, ..RowOptions::default() };
+    let object = one(br#"<14>1 - - - - - [a.b c="1"][a b.c="2"][e] m"#, options);
+    assert_eq!(object["attributes"]["syslog.structured_data.a.b.c"], json!(["1", "2"]));
+    assert_eq!(object["attributes"]["syslog.structured_data.e"], "");
+}
+
 /// A key of a device never passes for one of the receiver, and the last of two equal keys wins.
 #[test]
 fn cef_keys_cannot_overwrite_the_receivers_own() {
@@ -81,6 +90,10 @@ fn cef_keys_cannot_overwrite_the_receivers_own() {
     assert_eq!(attributes["src"], "192.0.2.9");
     let prefixed = one(line, RowOptions { cef_extension_prefix: "e.".into(), ..RowOptions::default() });
     assert_eq!(prefixed["attributes"]["e.src"], "192.0.2.9");
+    let line = b"CEF:0|v|p|1|id|n|5|name=evil";
+    let clash = one(line, RowOptions { cef_extension_prefix: "cef.".into(), ..RowOptions::default() });
+    assert_eq!(clash["attributes"]["cef.name"], "n");
+    assert_eq!(clash["attributes"]["cef.ext.cef.name"], "evil");
 }
 
 /// What cannot be taken apart stays whole in the body, with bad bytes replaced and the neighbours untouched.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use catchment_capture::{Format, Item, Reader};
 use catchment_columns::flow::{FlowBatch, FlowJob, FlowReceipt};
-use catchment_ipfix::{Admitted, Limits};
+use catchment_ipfix::{Admitted, Limits, ProblemKind};
 
 use super::syslog::skipped;
 use super::{DecodeError, Sink, Summary};
@@ -58,7 +58,9 @@ pub fn ipfix(
         };
         admitted.clear();
         exporters.session(packet.source).admit(&packet.payload, &mut admitted);
-        for problem in &admitted.problems {
+        // Sets without template are told below, with more about them.
+        let told = |kind| kind != ProblemKind::UnknownTemplate;
+        for problem in admitted.problems.iter().filter(|problem| told(problem.kind)) {
             let text = format!("byte {} of the datagram: {}", problem.offset, problem.fault);
             sink.problem(packet.offset, &text)?;
         }

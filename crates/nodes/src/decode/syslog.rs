@@ -171,7 +171,8 @@ impl Run<'_> {
 
     fn one_datagram(&mut self, input: impl Read, max_message_size: usize) -> Result<(), Failure> {
         let mut bytes = Vec::new();
-        let _ = input.take(max_message_size as u64 + 1).read_to_end(&mut bytes).map_err(Failure::Read)?;
+        let _ =
+            input.take((max_message_size as u64).saturating_add(1)).read_to_end(&mut bytes).map_err(Failure::Read)?;
         let truncated = bytes.len() > max_message_size;
         bytes.truncate(max_message_size);
         Ok(self.message(datagram(&bytes), None, Transport::File, truncated, 0)?)

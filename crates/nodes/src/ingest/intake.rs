@@ -18,7 +18,8 @@ use crate::config;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct BatchConfig {
-    /// Messages (or records) in a batch.
+    /// Messages in a batch; of flows, records.
+    #[serde(alias = "max_records")]
     pub(crate) max_messages: usize,
     /// Bytes of input in a batch.
     #[serde(deserialize_with = "config::bytes::deserialize")]

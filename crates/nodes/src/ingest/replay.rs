@@ -106,7 +106,7 @@ pub(crate) fn open(
 pub(crate) enum Replayed {
     /// A datagram, message or line.
     Packet(Packet),
-    /// The file has been gone through once.
+    /// The file has been gone through, to its end or as far as it can be read.
     Pass(Counts),
     /// The file cannot be read on.
     Failed(String),
@@ -159,16 +159,21 @@ fn read(replay: &ReplayConfig, first: Reader<File>, max_line_bytes: usize, out: 
     loop {
         let mut found = false;
         loop {
-            let replayed = match reader.next() {
-                Some(Ok(Item::Packet(packet))) => Replayed::Packet(packet),
-                Some(Ok(Item::Skipped { .. })) => continue,
-                Some(Err(error)) => Replayed::Failed(error.to_string()),
+            match reader.next() {
+                Some(Ok(Item::Packet(packet))) => {
+                    found = true;
+                    if out.blocking_send(Replayed::Packet(packet)).is_err() {
+                        return;
+                    }
+                }
+                Some(Ok(Item::Skipped { .. })) => {}
+                Some(Err(error)) => {
+                    // The receiver may be gone already; then nobody wants to know.
+                    let _ = out.blocking_send(Replayed::Pass(reader.counts().clone()));
+                    let _ = out.blocking_send(Replayed::Failed(error.to_string()));
+                    return;
+                }
                 None => break,
-            };
-            found = true;
-            let failed = matches!(replayed, Replayed::Failed(_));
-            if out.blocking_send(replayed).is_err() || failed {
-                return;
             }
         }
         let pass = Replayed::Pass(reader.counts().clone());

@@ -28,6 +28,10 @@ static LISTENERS: Mutex<Option<Listeners>> = Mutex::new(None);
 type Listeners = HashMap<(bool, SocketAddr), (String, usize)>;
 
 fn claim(name: &NodeName, address: SocketAddr, stream: bool) -> Result<(), String> {
+    if address.port() == 0 {
+        // The kernel picks a port of its own for each socket.
+        return Ok(());
+    }
     let owner = format!("{}/{}/{}", name.group, name.pipeline, name.node);
     let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
     let listeners = listeners.get_or_insert_with(HashMap::new);
@@ -39,9 +43,7 @@ fn claim(name: &NodeName, address: SocketAddr, stream: bool) -> Result<(), Strin
             *users += 1;
         }
         _ => {
-            if address.port() != 0 {
-                probe(address, stream).map_err(|error| error.to_string())?;
-            }
+            probe(address, stream).map_err(|error| error.to_string())?;
             let _ = listeners.insert((stream, address), (owner, 1));
         }
     }

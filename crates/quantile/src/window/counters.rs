@@ -34,6 +34,8 @@ pub struct Counters {
     pub not_a_number: u64,
     /// Dropped: accumulator full.
     pub full: u64,
+    /// The part of `full` that the overflow series refused.
+    pub overflow_full: u64,
 }
 
 impl Counters {
@@ -68,5 +70,6 @@ impl AddAssign for Counters {
         self.future += other.future;
         self.not_a_number += other.not_a_number;
         self.full += other.full;
+        self.overflow_full += other.overflow_full;
     }
 }

@@ -317,6 +317,9 @@ impl<D: FnMut(usize, Outcome)> Run<'_, D> {
             self.tally.overflow_folded += used;
         }
         let used = usize::try_from(used).unwrap_or(length).min(length);
+        if folded {
+            self.tally.overflow_full += (length - used) as u64;
+        }
         self.at += used;
         self.drop_next(length - used, Outcome::Full);
     }

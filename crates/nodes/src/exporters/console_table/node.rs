@@ -20,6 +20,9 @@ use super::metrics::Metrics;
 use super::render;
 use super::rows::Blocks;
 
+/// Points gathered at most; more are written at once.
+const MAX_GATHERED: u64 = 20_000;
+
 /// The console table exporter. Batches wait, unacknowledged, until the rows of their windows are written.
 pub(super) struct ConsoleTableExporter {
     tables: bool,
@@ -48,7 +51,7 @@ impl ConsoleTableExporter {
         Self { tables, gather, metrics, blocks: Blocks::default(), waiting: Vec::new(), due: None }
     }
 
-    /// Puts the points of a batch into the blocks; gives their number.
+    /// Puts the points of a batch into the blocks; gives the number of those that can be shown.
     fn gather(&mut self, mut records: OtapArrowRecords) -> Result<u64, String> {
         if !matches!(records, OtapArrowRecords::Metrics(_)) {
             return Err("console_table prints gauges and sums, not logs or traces".to_owned());
@@ -56,8 +59,7 @@ impl ConsoleTableExporter {
         records.decode_transport_optimized_ids().map_err(|error| error.to_string())?;
         let mut points = Vec::new();
         json::objects(&records, |point| points.push(point)).map_err(|error| error.to_string())?;
-        points.iter().for_each(|point| self.blocks.add(point));
-        Ok(points.len() as u64)
+        Ok(points.iter().filter(|point| self.blocks.add(point)).count() as u64)
     }
 
     async fn receive(&mut self, mut pdata: OtapPdata, effects: &EffectHandler<OtapPdata>) -> Result<(), Error> {
@@ -73,7 +75,8 @@ impl ConsoleTableExporter {
             Ok(points) => {
                 self.waiting.push(Waiting { pdata: delivery.into_pdata(), items, points });
                 let _ = self.due.get_or_insert_with(|| Instant::now() + self.gather);
-                Ok(())
+                let gathered: u64 = self.waiting.iter().map(|waiting| waiting.points).sum();
+                if gathered >= MAX_GATHERED { self.write(effects).await } else { Ok(()) }
             }
             Err(reason) => self.refuse(delivery.into_pdata(), items, &reason, effects).await,
         }
@@ -104,7 +107,7 @@ impl ConsoleTableExporter {
         for Waiting { pdata, items, points } in waiting {
             match &written {
                 Ok(()) => {
-                    // Histograms and the like have no place in the table; they are counted as refused.
+                    // Histograms and values that are no numbers have no place in the table; they are counted as refused.
                     self.metrics.count(points, items.saturating_sub(points));
                     effects.notify_ack(AckMsg::new(pdata)).await?;
                 }

@@ -121,7 +121,7 @@ mod tests {
             if let Some(quantile) = quantile {
                 attributes["quantile"] = quantile.into();
             }
-            blocks.add(&json!({
+            let _ = blocks.add(&json!({
                 "name": name, "unit": unit, "value": value, "attributes": attributes,
                 "start_time": "2026-11-30T12:00:00.000000000Z", "time": "2026-11-30T12:00:10.500000000Z",
             }));

@@ -1,5 +1,7 @@
 //! Points -> rows: one a window and series, with its quantiles and statistics as columns.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 /// A series in a window.
@@ -36,11 +38,16 @@ pub(super) struct Block {
 
 /// Gathers points (as `catchment_columns::json` gives them) into blocks.
 #[derive(Debug, Default)]
-pub(super) struct Blocks(Vec<Block>);
+pub(super) struct Blocks {
+    blocks: Vec<Block>,
+    /// Where the row of a measure and series is, by block.
+    rows: HashMap<(usize, String, String), usize>,
+}
 
 impl Blocks {
-    pub(super) fn add(&mut self, point: &Value) {
-        let Some(value) = point["value"].as_f64() else { return };
+    /// Adds a point; false if it has no finite value, which a table cannot show.
+    pub(super) fn add(&mut self, point: &Value) -> bool {
+        let Some(value) = point["value"].as_f64() else { return false };
         let text = |key: &str| point[key].as_str().map(str::to_owned);
         let mut series = point["attributes"].as_object().cloned().unwrap_or_default();
         let quantile = series.get("quantile").and_then(Value::as_str).and_then(|text| text.parse::<f64>().ok());
@@ -58,6 +65,7 @@ impl Blocks {
         };
         let cell = Cell { column, value, unit: text("unit").unwrap_or_default(), order };
         self.row(text("start_time"), text("time"), measure, series).push(cell);
+        true
     }
 
     fn row(
@@ -67,14 +75,14 @@ impl Blocks {
         measure: String,
         series: Map<String, Value>,
     ) -> &mut Row {
-        let known = self.0.iter().position(|block| block.start == start && block.end == end);
-        let at = known.unwrap_or_else(|| {
-            self.0.push(Block { start, end, rows: Vec::new() });
-            self.0.len() - 1
+        let known = self.blocks.iter().position(|block| block.start == start && block.end == end);
+        let block = known.unwrap_or_else(|| {
+            self.blocks.push(Block { start, end, rows: Vec::new() });
+            self.blocks.len() - 1
         });
-        let rows = &mut self.0[at].rows;
-        let known = rows.iter().position(|row| row.measure == measure && row.series == series);
-        let at = known.unwrap_or_else(|| {
+        let rows = &mut self.blocks[block].rows;
+        let name = Value::Object(series.clone()).to_string();
+        let at = *self.rows.entry((block, measure.clone(), name)).or_insert_with(|| {
             rows.push(Row { measure, unit: String::new(), series, cells: Vec::new() });
             rows.len() - 1
         });
@@ -83,11 +91,11 @@ impl Blocks {
 
     /// The blocks in the order of their windows, rows by measure and series.
     pub(super) fn finish(mut self) -> Vec<Block> {
-        self.0.sort_by(|a, b| (&a.end, &a.start).cmp(&(&b.end, &b.start)));
-        for block in &mut self.0 {
+        self.blocks.sort_by(|a, b| (&a.end, &a.start).cmp(&(&b.end, &b.start)));
+        for block in &mut self.blocks {
             block.rows.sort_by_cached_key(|row| (row.measure.clone(), Value::Object(row.series.clone()).to_string()));
         }
-        self.0
+        self.blocks
     }
 }
 
@@ -124,11 +132,12 @@ mod tests {
     #[test]
     fn points_of_a_series_share_a_row() {
         let mut blocks = Blocks::default();
-        blocks.add(&point("t.quantile", "ms", 9.0, json!({"host": "a", "quantile": "0.999"})));
-        blocks.add(&point("t.max", "ms", 9.5, json!({"host": "a"})));
-        blocks.add(&point("t.quantile", "ms", 1.0, json!({"host": "a", "quantile": "0.5"})));
-        blocks.add(&point("t.count", "1", 12.0, json!({"host": "a"})));
-        blocks.add(&point("other", "", 3.0, json!({"host": "b"})));
+        let _ = blocks.add(&point("t.quantile", "ms", 9.0, json!({"host": "a", "quantile": "0.999"})));
+        let _ = blocks.add(&point("t.max", "ms", 9.5, json!({"host": "a"})));
+        let _ = blocks.add(&point("t.quantile", "ms", 1.0, json!({"host": "a", "quantile": "0.5"})));
+        let _ = blocks.add(&point("t.count", "1", 12.0, json!({"host": "a"})));
+        assert!(blocks.add(&point("other", "", 3.0, json!({"host": "b"}))));
+        assert!(!blocks.add(&point("other", "", f64::NAN, json!({"host": "b"}))));
         let blocks = blocks.finish();
         assert_eq!(blocks.len(), 1);
         let rows = &blocks[0].rows;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use catchment_columns::quantile::gauges::QUANTILE;
 use catchment_columns::quantile::{AttributeRef, TextNumbers, TimeSource, ValueSource};
 use catchment_quantile::accumulator::{Method, WhenFull};
 use catchment_quantile::kll::MIN_K;
@@ -63,10 +64,8 @@ struct Raw {
     method: MethodName,
     #[serde(default = "default_k")]
     k: u16,
-    #[serde(default = "default_max_values")]
-    max_values_per_window: u64,
-    #[serde(default)]
-    when_full: WhenFullName,
+    max_values_per_window: Option<u64>,
+    when_full: Option<WhenFullName>,
     #[serde(default)]
     seed: u64,
     #[serde(default = "default_quantiles")]
@@ -132,8 +131,7 @@ struct Measure {
     value_from: Option<String>,
     #[serde(default)]
     metrics: Vec<String>,
-    #[serde(default)]
-    text: Text,
+    text: Option<Text>,
     #[serde(default)]
     group_by: Vec<String>,
 }
@@ -150,9 +148,8 @@ const fn default_k() -> u16 {
     catchment_quantile::kll::DEFAULT_K
 }
 
-const fn default_max_values() -> u64 {
-    1_000_000
-}
+/// Values kept of a series in a window, of eight bytes each.
+const DEFAULT_MAX_VALUES: u64 = 1_000_000;
 
 fn default_quantiles() -> Vec<f64> {
     vec![0.5, 0.9, 0.95, 0.99]
@@ -189,7 +186,13 @@ impl Config {
     pub(super) fn parse(value: &Value) -> Result<Self, Error> {
         let raw: Raw = config::parse(value)?;
         config::within("k", raw.k, MIN_K, u16::MAX)?;
-        config::within("max_values_per_window", raw.max_values_per_window, 1, u64::from(u32::MAX))?;
+        let max_values = raw.max_values_per_window.unwrap_or(DEFAULT_MAX_VALUES);
+        config::within("max_values_per_window", max_values, 1, u64::from(u32::MAX))?;
+        if matches!(raw.method, MethodName::Kll) && (raw.max_values_per_window.is_some() || raw.when_full.is_some()) {
+            return Err(config::invalid(
+                "config: `max_values_per_window` and `when_full` belong to `method: exact`, found with kll",
+            ));
+        }
         config::within("max_series", raw.max_series, 1, 10_000_000)?;
         config::within("max_held_inputs", raw.max_held_inputs, 1, 10_000_000)?;
         config::within("idle_flush (ms)", raw.idle_flush.as_millis(), 100, 86_400_000)?;
@@ -202,6 +205,12 @@ impl Config {
         let mut quantiles = raw.quantiles;
         quantiles.sort_by(f64::total_cmp);
         quantiles.dedup();
+        let mut statistics: Vec<Statistic> = Vec::new();
+        for statistic in raw.statistics {
+            if !statistics.contains(&statistic) {
+                statistics.push(statistic);
+            }
+        }
         if raw.measures.is_empty() {
             return Err(config::invalid("config.measures: empty, expected at least one measure"));
         }
@@ -219,8 +228,8 @@ impl Config {
             method: match raw.method {
                 MethodName::Kll => Method::Kll { k: raw.k },
                 MethodName::Exact => Method::Exact {
-                    max_values: raw.max_values_per_window,
-                    when_full: match raw.when_full {
+                    max_values,
+                    when_full: match raw.when_full.unwrap_or_default() {
                         WhenFullName::SwitchToKll => WhenFull::SwitchToKll { k: raw.k },
                         WhenFullName::DropNew => WhenFull::Refuse,
                     },
@@ -228,7 +237,7 @@ impl Config {
             },
             seed: raw.seed,
             quantiles,
-            statistics: raw.statistics,
+            statistics,
             clock: match raw.window.clock {
                 Clock::EventTime => TimeSource::Event,
                 Clock::ObservedTime => TimeSource::Observed,
@@ -290,11 +299,16 @@ impl Measure {
         let source = match (&self.value_from, self.metrics.as_slice()) {
             (Some(text), []) => ValueSource::LogAttribute {
                 attribute: attribute("value_from", text)?,
-                text: match self.text {
+                text: match self.text.unwrap_or_default() {
                     Text::Refuse => TextNumbers::Refuse,
                     Text::Number => TextNumbers::Decimal,
                 },
             },
+            (None, [_, ..]) if self.text.is_some() => {
+                return Err(config::invalid(format!(
+                    "config.measures[{at}].text: belongs to `value_from`, found with `metrics`"
+                )));
+            }
             (None, [_, ..]) => ValueSource::Metric { names: self.metrics.clone() },
             _ => {
                 return Err(config::invalid(format!(
@@ -302,7 +316,16 @@ impl Measure {
                 )));
             }
         };
-        let group_by = self.group_by.iter().map(|text| attribute("group_by", text)).collect::<Result<_, _>>()?;
+        let group_by: Vec<AttributeRef> =
+            self.group_by.iter().map(|text| attribute("group_by", text)).collect::<Result<_, _>>()?;
+        // They stand side by side on the point, whatever place they come from.
+        for (index, key) in group_by.iter().enumerate() {
+            if key.key == QUANTILE || group_by[..index].iter().any(|other| other.key == key.key) {
+                return Err(config::invalid(format!(
+                    "config.measures[{at}].group_by: `{key}` would be a second attribute of its name, expected different keys and not `{QUANTILE}`"
+                )));
+            }
+        }
         Ok(MeasureConfig { name: self.name, unit: self.unit, source, group_by })
     }
 }
@@ -351,5 +374,10 @@ mod tests {
         assert!(refused("measures", twice).contains("used twice"));
         assert!(refused("methd", json!("kll")).contains("unknown field `methd`"));
         assert!(refused("method", json!("tdigest")).contains("config.method"));
+        assert!(refused("when_full", json!("drop_new")).contains("belong to `method: exact`"));
+        let grouped = json!([{"name": "x", "value_from": "a", "group_by": ["b", "resource:b"]}]);
+        assert!(refused("measures", grouped).contains("config.measures[0].group_by"));
+        let text = json!([{"name": "x", "metrics": ["a"], "text": "number"}]);
+        assert!(refused("measures", text).contains("config.measures[0].text"));
     }
 }

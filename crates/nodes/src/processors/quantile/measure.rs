@@ -95,7 +95,7 @@ impl Measure {
                     }
                 }
                 WindowSpec::Count(_) => {
-                    let folded = tally.overflow_folded > 0;
+                    let folded = tally.overflow_folded + tally.overflow_full > 0;
                     let series =
                         if folded { window::SeriesKey::Overflow } else { window::SeriesKey::Series(key.clone()) };
                     // Observations that a full accumulator refused count towards the window too.

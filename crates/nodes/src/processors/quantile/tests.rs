@@ -132,6 +132,24 @@ proptest! {
     }
 }
 
+/// What the overflow series refuses is booked to the overflow series, so that its inputs are released with its window.
+#[test]
+fn refused_observations_of_the_overflow_series_are_booked_to_it() {
+    let config = Config::parse(&json!({
+        "method": "exact", "max_values_per_window": 1, "when_full": "drop_new", "max_series": 1,
+        "window": {"count": 3},
+        "measures": [{"name": "m", "value_from": "v", "text": "number", "group_by": ["g"]}],
+    }))
+    .expect("valid");
+    let accumulators = AccumulatorConfig::new(config.method, 1).expect("valid");
+    let mut measure = Measure::new(0, config.measures[0].clone(), config.window, accumulators).expect("valid");
+    let items = ["v=1 g=a", "v=1 g=b"].map(|text| (1, text.to_owned()));
+    let _ = offer(&mut measure, &items);
+    let offered = measure.offer(&records(&[(2, "v=2 g=b".to_owned())]), TimeSource::Observed, NOON).expect("readable");
+    assert_eq!(offered.fates, [Fate::Full]);
+    assert_eq!(offered.counted, [(SeriesKey::Overflow, 1)]);
+}
+
 /// The windows that an input is held for are those its observations went into, and no others.
 #[test]
 fn touched_windows_are_those_of_used_observations() {

@@ -1,14 +1,16 @@
 //! One session for each exporter: a source address and port, as the templates of one are nothing to another.
 
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
 use catchment_ipfix::{Limits, Session, Transport};
-use std::collections::HashMap;
 
 /// The sessions of the exporters heard of, the most recent `max`.
 #[derive(Debug)]
 pub(crate) struct Exporters {
     sessions: HashMap<Option<SocketAddr>, (Session, u64)>,
+    /// Exporters by when they were heard of last, so that finding the oldest costs no search.
+    order: BTreeMap<u64, Option<SocketAddr>>,
     limits: Limits,
     max: usize,
     heard: u64,
@@ -17,22 +19,25 @@ pub(crate) struct Exporters {
 
 impl Exporters {
     pub(crate) fn new(max: usize, limits: Limits) -> Self {
-        Self { sessions: HashMap::new(), limits, max, heard: 0, evicted: 0 }
+        Self { sessions: HashMap::new(), order: BTreeMap::new(), limits, max, heard: 0, evicted: 0 }
     }
 
-    /// The session of `exporter`; `None` stands for a file that names no exporter.
+    /// The session of `exporter`; `None` stands for a stream of messages in a file, which follows the rules of streams.
     pub(crate) fn session(&mut self, exporter: Option<SocketAddr>) -> &mut Session {
         self.heard += 1;
-        if self.sessions.len() >= self.max && !self.sessions.contains_key(&exporter) {
-            let oldest = self.sessions.iter().min_by_key(|(_, (_, heard))| *heard).map(|(exporter, _)| *exporter);
-            if let Some(oldest) = oldest {
-                let _ = self.sessions.remove(&oldest);
-                self.evicted += 1;
-            }
+        if self.sessions.len() >= self.max
+            && !self.sessions.contains_key(&exporter)
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            let _ = self.sessions.remove(&oldest);
+            self.evicted += 1;
         }
         let limits = &self.limits;
+        let transport = if exporter.is_some() { Transport::Udp } else { Transport::Stream };
         let (session, heard) =
-            self.sessions.entry(exporter).or_insert_with(|| (Session::new(Transport::Udp, limits.clone()), 0));
+            self.sessions.entry(exporter).or_insert_with(|| (Session::new(transport, limits.clone()), 0));
+        let _ = self.order.remove(heard);
+        let _ = self.order.insert(self.heard, exporter);
         *heard = self.heard;
         session
     }
@@ -60,7 +65,7 @@ mod tests {
         for port in [1, 2, 1, 3] {
             let _ = exporters.session(address(port));
         }
-        assert_eq!((exporters.len(), exporters.evicted()), (2, 1));
+        assert_eq!((exporters.len(), exporters.evicted(), exporters.order.len()), (2, 1, 2));
         assert!(exporters.sessions.contains_key(&address(1)) && !exporters.sessions.contains_key(&address(2)));
     }
 }

@@ -89,7 +89,7 @@ pub struct IpfixMetrics {
     /// Failed reads of sockets and files.
     #[metric(unit = "{error}")]
     pub receive_errors: Counter<u64>,
-    /// Packets of replayed files that are no UDP datagrams.
+    /// Packets of replayed files that are no UDP datagrams. Counted at the end of a file.
     #[metric(unit = "{packet}")]
     pub replay_skipped: Counter<u64>,
 }

@@ -96,7 +96,8 @@ impl local::Receiver<OtapPdata> for IpfixReceiver {
         if let Some(udp) = &config.udp {
             let (socket, granted, claim) = ingest::udp_socket(&effects, &name, udp.listening_addr, udp.receive_buffer)?;
             claims.push(claim);
-            otel_info!("ipfix_receiver.udp.listening", address = %udp.listening_addr, receive_buffer_bytes = granted);
+            let address = socket.local_addr().unwrap_or(udp.listening_addr);
+            otel_info!("ipfix_receiver.udp.listening", address = %address, receive_buffer_bytes = granted);
             let _ = sources.spawn_local(udp::receive(socket, granted, Rc::clone(&shared)));
         }
         if let Some(replay) = &config.replay {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use catchment_columns::flow::{FlowBatch, FlowJob, FlowReceipt};
-use catchment_ipfix::{Admitted, Counters, Limits};
+use catchment_ipfix::{Admitted, Counters, Limits, ProblemKind};
 use otel_arrow_dfe_engine::memory_limiter::LocalReceiverAdmissionState;
 
 use super::config::Config;
@@ -78,7 +78,7 @@ impl Shared {
 
     fn warn(&self, admitted: &Admitted, exporter: Option<SocketAddr>) {
         let unknown = admitted.unknown_sets.first();
-        let problem = admitted.problems.first();
+        let problem = admitted.problems.iter().find(|problem| problem.kind != ProblemKind::UnknownTemplate);
         if unknown.is_none() && problem.is_none() {
             return;
         }

@@ -68,7 +68,8 @@ pub struct SyslogMetrics {
     /// Failed reads of sockets and connections.
     #[metric(unit = "{error}")]
     pub receive_errors: Counter<u64>,
-    /// Packets of replayed files that hold no message: other protocols, fragments.
+    /// Packets of replayed files that hold no message: other protocols, fragments, empty lines. Counted at the end of a
+    /// file.
     #[metric(unit = "{packet}")]
     pub replay_skipped: Counter<u64>,
 }

@@ -89,19 +89,22 @@ impl local::Receiver<OtapPdata> for SyslogReceiver {
         let Self { config, name, pipeline, metrics, pressure } = *self;
         let input = Input::begin(pipeline);
         let pending = SyslogPending::new(&config);
-        let shared = Rc::new(Shared::new(pending, config.batch.clone(), pressure, name.clone()));
+        let shared =
+            Rc::new(Shared::new(pending, config.batch.clone(), pressure, name.clone(), config.max_message_size));
         let mut sources = JoinSet::new();
         let mut claims = Vec::new();
         if let Some(udp) = &config.udp {
             let (socket, granted, claim) = ingest::udp_socket(&effects, &name, udp.listening_addr, udp.receive_buffer)?;
             claims.push(claim);
-            otel_info!("syslog_receiver.udp.listening", address = %udp.listening_addr, receive_buffer_bytes = granted);
+            let address = socket.local_addr().unwrap_or(udp.listening_addr);
+            otel_info!("syslog_receiver.udp.listening", address = %address, receive_buffer_bytes = granted);
             let _ = sources.spawn_local(udp::receive(socket, granted, Rc::clone(&shared)));
         }
         if let Some(tcp) = &config.tcp {
             let (listener, claim) = ingest::tcp_listener(&effects, &name, tcp.listening_addr)?;
             claims.push(claim);
-            otel_info!("syslog_receiver.tcp.listening", address = %tcp.listening_addr);
+            let address = listener.local_addr().unwrap_or(tcp.listening_addr);
+            otel_info!("syslog_receiver.tcp.listening", address = %address);
             let options = config.framer_options(tcp);
             let _ = sources.spawn_local(tcp::accept(listener, options, tcp.max_connections, Rc::clone(&shared)));
         }

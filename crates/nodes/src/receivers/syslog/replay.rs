@@ -33,6 +33,7 @@ pub(super) async fn run(replay: ReplayConfig, reader: Reader<File>, max_message_
             );
         }
         Replayed::Failed(error) => {
+            shared.counters.borrow_mut().receive_errors += 1;
             otel_error!("syslog_receiver.replay.failed", error = error.as_str());
         }
     })

@@ -60,6 +60,7 @@ pub(super) struct Shared {
     pub(super) intake: Rc<Intake<SyslogPending>>,
     pub(super) counters: RefCell<Counters>,
     pub(super) name: NodeName,
+    max_message_size: usize,
 }
 
 impl Shared {
@@ -68,13 +69,18 @@ impl Shared {
         limits: BatchConfig,
         pressure: LocalReceiverAdmissionState,
         name: NodeName,
+        max_message_size: usize,
     ) -> Self {
         let intake = Rc::new(Intake::new(pending, limits, pressure));
-        Self { intake, counters: RefCell::default(), name }
+        Self { intake, counters: RefCell::default(), name, max_message_size }
     }
 
-    /// Takes in one message without its frame. Receipt time is now.
+    /// Takes in one message without its frame; what is longer than the limit is cut. Receipt time is now.
     pub(super) fn take(&self, message: &[u8], peer: Option<SocketAddr>, transport: Transport, truncated: bool) {
+        let (message, truncated) = match message.get(..self.max_message_size) {
+            Some(head) if head.len() < message.len() => (head, true),
+            _ => (message, truncated),
+        };
         {
             let mut counters = self.counters.borrow_mut();
             counters.bytes += message.len() as u64;

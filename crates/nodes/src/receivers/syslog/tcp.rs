@@ -68,7 +68,8 @@ impl Drop for Open {
 
 async fn connection(mut stream: TcpStream, peer: SocketAddr, framer: Framer, shared: Rc<Shared>) {
     let open = Open::new(Rc::clone(&shared));
-    let mut frames = Frames { framer, buffer: BytesMut::new(), peer, shared: Rc::clone(&shared), warned: false };
+    let mut frames =
+        Frames { framer, buffer: BytesMut::new(), peer, shared: Rc::clone(&shared), warned: false, cut: false };
     loop {
         shared.intake.room().await;
         frames.buffer.reserve(READ_BYTES);
@@ -111,6 +112,8 @@ async fn connection(mut stream: TcpStream, peer: SocketAddr, framer: Framer, sha
             return;
         }
     }
+    // The sender was in the middle of what is left.
+    frames.cut = true;
     let _ = frames.take(true).await;
     drop(open);
 }
@@ -122,6 +125,8 @@ struct Frames {
     peer: SocketAddr,
     shared: Rc<Shared>,
     warned: bool,
+    /// The stream was left by us and not ended by the sender: what is incomplete is truncated.
+    cut: bool,
 }
 
 impl Frames {
@@ -131,7 +136,7 @@ impl Frames {
             self.shared.intake.room().await;
             match self.framer.next(&self.buffer, end) {
                 Step::Frame { message, consumed, truncated } => {
-                    self.shared.take(message, Some(self.peer), Transport::Tcp, truncated);
+                    self.shared.take(message, Some(self.peer), Transport::Tcp, truncated || self.cut);
                     self.buffer.advance(consumed);
                 }
                 Step::Skip { consumed, error } => {

@@ -1,0 +1,33 @@
+//! Bodies of the fuzz targets for the crates that read untrusted bytes.
+//!
+//! A target takes any bytes, runs them through one parser, walks everything that comes out, and asserts what must
+//! hold for every input: a broken promise is a panic. The folder `fuzz/` of the repository drives the targets with
+//! libFuzzer; the tests of this crate replay its corpus, so that what a fuzzer once found stays tested in normal
+//! builds.
+//!
+//! Not for checking that a value is the right one: the golden data of each crate does that.
+
+mod capture;
+mod ipfix;
+mod pieces;
+mod quantile;
+mod syslog;
+
+pub use capture::capture_reader;
+pub use ipfix::{ipfix_admit, ipfix_stream};
+pub use quantile::{exact_run, kll_image};
+pub use syslog::{syslog_framing, syslog_parse};
+
+/// A target: a name, which is also that of its folder in `fuzz/corpus`, and its body.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets by name.
+pub const TARGETS: [Target; 7] = [
+    ("capture_reader", capture_reader),
+    ("exact_run", exact_run),
+    ("ipfix_admit", ipfix_admit),
+    ("ipfix_stream", ipfix_stream),
+    ("kll_image", kll_image),
+    ("syslog_framing", syslog_framing),
+    ("syslog_parse", syslog_parse),
+];
