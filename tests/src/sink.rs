@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -129,7 +129,7 @@ impl Sink {
 
 impl Seen {
     /// Lines of the record so far; each is read once.
-    fn count(&mut self, record: &PathBuf) -> usize {
+    fn count(&mut self, record: &Path) -> usize {
         if self.file.is_none() {
             self.file = File::open(record).ok();
         }

@@ -1,6 +1,6 @@
 //! `catchment decode`: one JSON object a record, problems with offset and reason, exit code by problems.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use catchment_tests::pcap::{Capture, Ends};
 use catchment_tests::{Ended, Scene, catchment, repository, run, run_with_input};
@@ -28,7 +28,7 @@ fn records(ended: &Ended) -> Vec<Value> {
     records
 }
 
-fn text(path: &PathBuf) -> &str {
+fn text(path: &Path) -> &str {
     path.to_str().expect("a path of text")
 }
 

@@ -127,12 +127,12 @@ fn edge_and_backend_in_two_processes() {
 }
 
 /// The lines of upstream's nodes come from the engine's metrics. They count everything, however short the life of the
-/// engine: each of a few runs ends right after its last record.
+/// engine: each of some runs ends right after its last record.
 #[test]
 fn the_report_counts_everything_of_upstream_nodes() {
     const COUNT: u64 = 300;
-    for _ in 0..5 {
-        let scene = Scene::new();
+    let scene = Scene::new();
+    for _ in 0..20 {
         let mut sink = Sink::start(&scene);
         let engine = Engine::start(&scene, &config(&[DIRECT]), &[("sink", sink.otlp())]);
         let arguments = ["--format", "rfc5424", "--count", &COUNT.to_string()];

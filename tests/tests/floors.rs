@@ -63,6 +63,8 @@ fn may_use(name: &str) -> Option<Vec<&'static str>> {
         "catchment" => vec!["catchment-nodes"],
         "catchment-loadgen" => upto(&[COLUMNS]),
         "catchment-bench" => upto(&[COLUMNS, "catchment-loadgen"]),
+        // Feeds arbitrary bytes to the ground floor.
+        "catchment-fuzzing" => upto(&[]),
         "catchment-tests" => Vec::new(),
         _ => return None,
     })

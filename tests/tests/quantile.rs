@@ -163,7 +163,7 @@ fn stamp(begin: u64, second: u64) -> String {
     let (days, rest) = (time / 86_400, time % 86_400);
     // Days to a date, by counting: there are few years since 1970.
     let (mut year, mut day) = (1970, days);
-    let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     while day >= 365 + u64::from(leap(year)) {
         day -= 365 + u64::from(leap(year));
         year += 1;

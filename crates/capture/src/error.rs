@@ -75,3 +75,14 @@ pub enum CaptureError {
         expected: &'static str,
     },
 }
+
+impl CaptureError {
+    /// Where in the file it is wrong, in bytes from its start; 0 if it is wrong as a whole.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        match self {
+            Self::Open { .. } | Self::Directory { .. } | Self::Empty { .. } | Self::Unsupported { .. } => 0,
+            Self::Read { offset, .. } | Self::EndsInside { offset, .. } | Self::Malformed { offset, .. } => *offset,
+        }
+    }
+}

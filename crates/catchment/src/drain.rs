@@ -1,9 +1,14 @@
 //! Ending in order: on SIGTERM or SIGINT, pipelines that feed others of this process are drained first.
 //!
 //! The engine itself tells all pipelines at once. A pipeline that sends over loopback, or through a topic, into another
-//! one of the same process would then find its receiver gone while it still has batches to send. So this drains each
-//! pipeline before those it feeds, and meanwhile keeps the last counts of every node for the report. It runs as a
-//! controller extension, which is what the engine offers for reaching its control plane and its metrics.
+//! one of the same process would then find its receiver gone while it still has batches to send. So this goes in steps:
+//!
+//! 1. Stage by stage, feeders first: our receivers finish, and everything they sent gets its outcome. All nodes are still
+//!    at work, so the counts of upstream's nodes are reported to the end.
+//! 2. One more report of metrics is awaited.
+//! 3. Stage by stage the engine shuts the pipelines down, which have nothing to do any more.
+//!
+//! It runs as a controller extension, which is what the engine offers for reaching its control plane and its metrics.
 
 mod counts;
 mod order;
@@ -23,8 +28,12 @@ pub(crate) use counts::{Counts, Node, NodeCounts};
 
 const EXTENSION_URN: &str = "urn:catchment:extension:drain";
 const EXTENSION_ID: &str = "catchment_drain";
-/// How long all pipelines together may take.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the receivers of all pipelines together may take to finish.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long all of it may take, but for what the engine adds when pipelines do not end.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(40);
+/// A report of metrics that comes more rarely than this is not waited for.
+const MAX_REPORT_WAIT: Duration = Duration::from_secs(3);
 /// How often the end of a pipeline is looked for, and the counts are read while pipelines end.
 const POLL: Duration = Duration::from_millis(20);
 /// How often the counts are read while all is well.
@@ -85,7 +94,20 @@ fn start(context: ControllerExtensionContext, stages: Stages, counts: Arc<Counts
 }
 
 async fn drain(context: &ControllerExtensionContext, stages: &Stages, counts: &Counts, signals: &mut Signals) {
-    let deadline = Instant::now() + DRAIN_TIMEOUT;
+    let begun = Instant::now();
+    let deadline = begun + DRAIN_TIMEOUT;
+    for stage in stages {
+        for pipeline in stage {
+            catchment_nodes::drain::request(&pipeline.group, &pipeline.pipeline);
+        }
+        let settled = || stage.iter().all(|p| catchment_nodes::drain::is_settled(&p.group, &p.pipeline));
+        while !settled() && begun.elapsed() < SETTLE_TIMEOUT {
+            pause(POLL, context, counts, signals).await;
+        }
+    }
+    let interval = context.engine_config.engine.telemetry.reporting_interval;
+    // A report that has just begun may be from before; a little is for its way to the registry.
+    pause((interval + POLL * 5).min(MAX_REPORT_WAIT), context, counts, signals).await;
     for stage in stages {
         let left = deadline.saturating_duration_since(Instant::now()).as_secs().max(1);
         let mut waiting = Vec::new();
@@ -105,17 +127,24 @@ async fn drain(context: &ControllerExtensionContext, stages: &Stages, counts: &C
                 let status = context.control_plane.shutdown_status(&pipeline.group, &pipeline.pipeline, id);
                 matches!(status, Ok(Some(status)) if status.state != "succeeded" && status.state != "failed")
             });
-            counts.sample(&context.telemetry_registry);
-            tokio::select! {
-                () = signals.next() => give_up(),
-                () = tokio::time::sleep(POLL) => {}
-            }
+            pause(POLL, context, counts, signals).await;
         }
     }
     let left = deadline.saturating_duration_since(Instant::now()).as_secs().max(1);
     if let Err(error) = context.control_plane.shutdown_all(left) {
         crate::complain(&format!("the engine cannot be shut down: {error:?}"));
     }
+}
+
+/// Waits, and reads the counts after it.
+async fn pause(time: Duration, context: &ControllerExtensionContext, counts: &Counts, signals: &mut Signals) {
+    tokio::select! {
+        () = signals.next() => give_up(),
+        () = tokio::time::sleep(time) => {}
+    }
+    // Without a collector there is nothing to flush.
+    let _ = context.telemetry_registry.flush_pending_metrics().await;
+    counts.sample(&context.telemetry_registry);
 }
 
 /// A second signal: the user does not want to wait.

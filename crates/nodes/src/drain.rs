@@ -1,14 +1,19 @@
-//! Tells the processors of a pipeline when its receivers have nothing more to send.
+//! Who in this process still has something to send: between receivers, processors and the program around them.
 //!
 //! The engine drains receivers first and tells processors to shut down when all their input has arrived. By then a
 //! window cannot be sent any more: nobody waits for its acknowledgement, and an exporter may end before it is through.
 //! So receivers of this crate say here when their input has ended, while they still wait for acknowledgements, and
 //! processors that hold windows send them then.
+//!
+//! A program that runs the engine can go further and let the receivers finish before it shuts anything down:
+//! [`request`] asks them, [`is_settled`] tells when everything they sent has its outcome. All nodes are still at work
+//! meanwhile, reports of metrics included.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use otel_arrow_dfe_engine::context::PipelineContext;
+use tokio_util::sync::CancellationToken;
 
 /// One instance of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,12 +33,19 @@ impl PipelineInstance {
             generation: context.deployment_generation(),
         }
     }
+
+    fn is(&self, group: &str, pipeline: &str) -> bool {
+        self.group == group && self.pipeline == pipeline
+    }
 }
 
-#[derive(Debug, Default, Clone, Copy)]
+/// The receivers of a pipeline instance by how far they are; who is settled has ended too.
+#[derive(Debug, Default)]
 struct Receivers {
     running: usize,
     ended: usize,
+    settled: usize,
+    stop: CancellationToken,
 }
 
 static RECEIVERS: Mutex<Option<HashMap<PipelineInstance, Receivers>>> = Mutex::new(None);
@@ -42,43 +54,88 @@ fn with<R>(change: impl FnOnce(&mut HashMap<PipelineInstance, Receivers>) -> R) 
     change(RECEIVERS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(HashMap::new))
 }
 
-/// Whether the input of all receivers of this crate in the pipeline has ended, and there is at least one.
+/// Asks the receivers of this crate in the pipeline, on all cores, to take in what has arrived, to send it, and to
+/// take nothing more. They stay until the engine ends them.
+pub fn request(group: &str, pipeline: &str) {
+    with(|all| {
+        for (_, receivers) in all.iter().filter(|(instance, _)| instance.is(group, pipeline)) {
+            receivers.stop.cancel();
+        }
+    });
+}
+
+/// Whether everything that the receivers of this crate in the pipeline have sent has its outcome, and nothing more will
+/// come. True if there are none.
+#[must_use]
+pub fn is_settled(group: &str, pipeline: &str) -> bool {
+    with(|all| {
+        all.iter()
+            .filter(|(instance, _)| instance.is(group, pipeline))
+            .all(|(_, receivers)| receivers.running == 0 && receivers.settled == receivers.ended)
+    })
+}
+
+/// Whether the input of all receivers of this crate in the pipeline instance has ended, and there is at least one.
 pub(crate) fn input_ended(pipeline: &PipelineInstance) -> bool {
     with(|all| all.get(pipeline).is_some_and(|receivers| receivers.running == 0 && receivers.ended > 0))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Running,
+    Ended,
+    Settled,
 }
 
 /// The input of one receiver.
 #[derive(Debug)]
 pub(crate) struct Input {
     pipeline: PipelineInstance,
-    ended: bool,
+    state: State,
+    stop: CancellationToken,
 }
 
 impl Input {
     /// A receiver of `pipeline` begins.
     pub(crate) fn begin(pipeline: PipelineInstance) -> Self {
-        with(|all| all.entry(pipeline.clone()).or_default().running += 1);
-        Self { pipeline, ended: false }
+        let stop = with(|all| {
+            let receivers = all.entry(pipeline.clone()).or_default();
+            receivers.running += 1;
+            receivers.stop.clone()
+        });
+        Self { pipeline, state: State::Running, stop }
     }
 
-    /// The receiver has sent everything it will send.
-    pub(crate) fn end(&mut self) {
-        if !std::mem::replace(&mut self.ended, true) {
-            with(|all| {
-                let receivers = all.entry(self.pipeline.clone()).or_default();
+    /// Waits until the receiver is asked to take nothing more.
+    pub(crate) async fn stop_requested(&self) {
+        self.stop.cancelled().await;
+    }
+
+    /// The receiver has sent everything it will send; `settled`: and knows what became of it.
+    pub(crate) fn end(&mut self, settled: bool) {
+        let (ends, settles) = (self.state == State::Running, settled && self.state != State::Settled);
+        if !ends && !settles {
+            return;
+        }
+        self.state = if settled { State::Settled } else { State::Ended };
+        with(|all| {
+            let receivers = all.entry(self.pipeline.clone()).or_default();
+            if ends {
                 receivers.running = receivers.running.saturating_sub(1);
                 receivers.ended += 1;
-            });
-        }
+            }
+            receivers.settled += usize::from(settles);
+        });
     }
 }
 
 impl Drop for Input {
     fn drop(&mut self) {
-        self.end();
+        self.end(true);
         with(|all| {
             if let Some(receivers) = all.get_mut(&self.pipeline) {
                 receivers.ended = receivers.ended.saturating_sub(1);
+                receivers.settled = receivers.settled.saturating_sub(1);
                 if receivers.running == 0 && receivers.ended == 0 {
                     let _ = all.remove(&self.pipeline);
                 }
@@ -91,17 +148,23 @@ impl Drop for Input {
 mod tests {
     use super::*;
 
-    /// The input has ended when the last receiver says so, and not before the first has begun.
+    /// The input has ended when the last receiver says so, and not before the first has begun; it is settled when all
+    /// know what became of what they sent.
     #[test]
     fn all_receivers_must_have_ended() {
         let pipeline = PipelineInstance { group: "g".into(), pipeline: "p".into(), core: 0, generation: 0 };
-        assert!(!input_ended(&pipeline));
+        assert!(!input_ended(&pipeline) && is_settled("g", "p"));
         let (mut first, mut second) = (Input::begin(pipeline.clone()), Input::begin(pipeline.clone()));
-        first.end();
-        first.end();
+        assert!(!is_settled("g", "p") && is_settled("g", "other"));
+        request("g", "p");
+        assert!(first.stop.is_cancelled() && second.stop.is_cancelled());
+        first.end(false);
+        first.end(false);
         assert!(!input_ended(&pipeline));
-        second.end();
-        assert!(input_ended(&pipeline));
+        second.end(true);
+        assert!(input_ended(&pipeline) && !is_settled("g", "p"));
+        first.end(true);
+        assert!(is_settled("g", "p"));
         drop((first, second));
         assert!(!input_ended(&pipeline), "forgotten with the last receiver");
     }

@@ -17,11 +17,11 @@
 
 pub mod accounts;
 pub mod decode;
+pub mod drain;
 pub mod exporters;
 pub mod processors;
 pub mod receivers;
 
 mod config;
-mod drain;
 mod ingest;
 mod time;

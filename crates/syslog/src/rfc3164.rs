@@ -53,7 +53,7 @@ fn with_lead<'a>(record: &mut Record<'a>, lead: &Lead<'a>, receipt: &Receipt<'_>
             content(record, skip_lone_colon(rest), receipt);
         }
         None => {
-            record.hostname = lead.origin;
+            record.hostname = lead.origin.and_then(unless_nil);
             content(record, rest, receipt);
         }
     }
@@ -94,14 +94,19 @@ fn content<'a>(record: &mut Record<'a>, text: &'a [u8], receipt: &Receipt<'_>) {
 }
 
 fn tagged<'a>(record: &mut Record<'a>, tag: &Tag<'a>, receipt: &Receipt<'_>) {
-    record.tag = Some(tag.raw);
-    record.app_name = Some(tag.name);
-    record.proc_id = tag.pid;
+    record.tag = unless_nil(tag.raw);
+    record.app_name = unless_nil(tag.name);
+    record.proc_id = tag.pid.and_then(unless_nil);
     let text = tag.after.strip_prefix(b" ").unwrap_or(tag.after);
     match Cef::parse(text) {
         Some(cef) => record.set_cef(Format::CefRfc3164, cef, receipt),
         None => record.set_message(text),
     }
+}
+
+/// Nothing for `-`, which relays write for what a message of RFC 5424 did not have.
+fn unless_nil(word: &[u8]) -> Option<&[u8]> {
+    (word != b"-").then_some(word)
 }
 
 /// What stands in the place of the time.

@@ -52,7 +52,7 @@ pub fn ipfix(
                 continue;
             }
             Err(error) => {
-                sink.problem(0, &error)?;
+                sink.problem(error.offset(), &error)?;
                 break;
             }
         };

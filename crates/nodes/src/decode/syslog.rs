@@ -191,7 +191,7 @@ impl Run<'_> {
                 }
                 Ok(Item::Skipped { offset, reason }) => skipped(&mut self.sink, offset, reason)?,
                 Err(error) => {
-                    self.sink.problem(0, &error)?;
+                    self.sink.problem(error.offset(), &error)?;
                     break;
                 }
             }

@@ -34,7 +34,7 @@ type Emission = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
 /// Runs until the engine ends the receiver. `sources` are the tasks that fill `intake`; they end when `intake.stop` is
 /// cancelled, after taking in what has arrived already. Drain then waits for the acknowledgement of all that was sent,
-/// up to the deadline; `input` tells the processors of the pipeline that nothing more will come.
+/// up to the deadline; `input` tells the others in the pipeline how far this is.
 pub(crate) async fn run<P: Pending>(
     mut control: ControlChannel<OtapPdata>,
     effects: EffectHandler<OtapPdata>,
@@ -46,21 +46,19 @@ pub(crate) async fn run<P: Pending>(
     let mut emission: Option<Emission> = None;
     let mut drain: Option<Instant> = None;
     loop {
-        let no_more_input = drain.is_some() && sources.is_empty();
+        let no_more_input = intake.stop.is_cancelled() && sources.is_empty();
         if emission.is_none() && is_due(&intake, no_more_input) {
             let items = intake.books().waiting();
             let job = intake.take_job();
             emission = Some(Box::pin(emit(job, items, Rc::clone(&intake), effects.clone())));
         }
-        if let Some(deadline) = drain
-            && no_more_input
-            && emission.is_none()
-            && intake.is_empty()
-            && ended(&mut input)
-            && (intake.books().outstanding() == 0 || Instant::now() >= deadline)
-        {
-            effects.notify_receiver_drained().await?;
-            return Ok(TerminalState::new(deadline.into_std(), report.last()));
+        if no_more_input && emission.is_none() && intake.is_empty() {
+            let settled = intake.books().outstanding() == 0;
+            input.end(settled);
+            if let Some(deadline) = drain.filter(|deadline| settled || Instant::now() >= *deadline) {
+                effects.notify_receiver_drained().await?;
+                return Ok(TerminalState::new(deadline.into_std(), report.last()));
+            }
         }
         let flush = intake.due().filter(|_| emission.is_none());
         tokio::select! {
@@ -96,15 +94,10 @@ pub(crate) async fn run<P: Pending>(
             _ = sources.join_next(), if !sources.is_empty() => {}
             () = intake.arrival() => {}
             () = sleep_until(flush.unwrap_or_else(Instant::now)), if flush.is_some() => {}
-            () = sleep_until(drain.unwrap_or_else(Instant::now)), if no_more_input && emission.is_none() => {}
+            () = input.stop_requested(), if !intake.stop.is_cancelled() => intake.stop.cancel(),
+            () = sleep_until(drain.unwrap_or_else(Instant::now)), if drain.is_some() && no_more_input => {}
         }
     }
-}
-
-/// Tells the processors behind that nothing more will come; always true.
-fn ended(input: &mut Input) -> bool {
-    input.end();
-    true
 }
 
 fn is_due<P: Pending>(intake: &Intake<P>, no_more_input: bool) -> bool {

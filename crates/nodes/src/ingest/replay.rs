@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use catchment_capture::{Counts, Item, Options, Packet, Reader};
+use catchment_capture::{Counts, Format, Item, Options, Packet, Reader};
 use otel_arrow_dfe_config::error::Error as ConfigError;
 use otel_arrow_dfe_engine::error::{Error, ReceiverErrorKind};
 use otel_arrow_dfe_engine::local::receiver::EffectHandler;
@@ -85,19 +85,29 @@ pub(crate) fn check_cores(replay: Option<&ReplayConfig>, cores: usize) -> Result
     Ok(())
 }
 
-/// Opens the file, so that a wrong path is an error at start.
+/// Opens the file, so that a wrong path is an error at start; so is a text file unless `lines` are wanted.
 pub(crate) fn open(
     effects: &EffectHandler<OtapPdata>,
     replay: &ReplayConfig,
+    lines: bool,
     max_line_bytes: usize,
 ) -> Result<Reader<File>, Error> {
-    Reader::open_with(&replay.path, Options { max_line_bytes, ..Options::default() }).map_err(|error| {
-        Error::ReceiverError {
-            receiver: effects.receiver_id(),
-            kind: ReceiverErrorKind::Configuration,
-            error: format!("config.replay: {error}"),
-            source_detail: String::new(),
-        }
+    let opened = Reader::open_with(&replay.path, Options { max_line_bytes, ..Options::default() })
+        .map_err(|error| error.to_string())
+        .and_then(|reader| {
+            if reader.format() == Format::Lines && !lines {
+                return Err(format!(
+                    "{} is neither a pcap or pcapng capture nor a stream of IPFIX messages",
+                    replay.path.display()
+                ));
+            }
+            Ok(reader)
+        });
+    opened.map_err(|error| Error::ReceiverError {
+        receiver: effects.receiver_id(),
+        kind: ReceiverErrorKind::Configuration,
+        error: format!("config.replay: {error}"),
+        source_detail: String::new(),
     })
 }
 

@@ -58,6 +58,9 @@ fn tags() {
         ("<13>Nov 30 10:00:00 h a[w 1]: x", ["h", "a", "w 1", "", "x"]),
         ("<13>Nov 30 10:00:00 h a[w 1] x", ["h", "", "", "", "a[w 1] x"]),
         ("<13>Nov 30 10:00:00 h a[1]=x", ["h", "", "", "", "a[1]=x"]),
+        ("<13>Nov 30 10:00:00 h -: x", ["h", "", "", "", "x"]),
+        ("<13>Nov 30 10:00:00 h -[1]: x", ["h", "", "1", "", "x"]),
+        ("<13>Nov 30 10:00:00 h a[-]: x", ["h", "a", "", "", "x"]),
         ("<13>Nov 30 10:00:00 h a[1 x", ["h", "", "", "", "a[1 x"]),
         ("<13>Nov 30 10:00:00 h postfix/smtp[1]: x", ["h", "postfix/smtp", "1", "", "x"]),
         ("<13>Nov 30 10:00:00 h [1]: x", ["h", "", "", "", "[1]: x"]),
@@ -82,6 +85,16 @@ fn tags() {
     assert_eq!(read(&too_long)[1], None);
     let long_pid = format!("<13>Nov 30 10:00:00 h a[{}]: x", "1".repeat(129));
     assert_eq!(read(&long_pid)[1], None);
+}
+
+/// `-` alone is no tag; any other tag is kept as sent.
+#[test]
+fn nil_tags() {
+    let receipt = Receipt { time_unix_nano: 0, zone: &Zone::Utc };
+    for (line, tag) in [("-: x", None), ("-[-]: x", Some("-[-]")), ("-[1]: x", Some("-[1]")), ("a[-]: x", Some("a[-]"))]
+    {
+        assert_eq!(parse(line.as_bytes(), &receipt).tag, tag.map(str::as_bytes), "{line}");
+    }
 }
 
 /// Headers without a stamp.
@@ -121,6 +134,7 @@ fn cisco() {
         ("<13>7: r1: *Nov 30 10:00:00: %X: y", ["r1", "", "", "7: r1: *", "%X: y"]),
         ("<13>7: 2001:db8::1: Nov 30 10:00:00: %X: y", ["2001:db8::1", "", "", "7: 2001:db8::1:", "%X: y"]),
         ("<13>r1: Nov 30 10:00:00: %X: y", ["r1", "", "", "", "%X: y"]),
+        ("<13>7: -: Nov 30 10:00:00: %X: y", ["", "", "", "7: -:", "%X: y"]),
         ("<13>: r1: 2026 Nov 30 10:00:00 UTC: %X: y", ["r1", "", "", "", "%X: y"]),
         ("<13>7: RP/0/CPU0:Nov 30 10:00:00 : a[65]: %X: y", ["RP/0/CPU0", "a", "65", "7: RP/0/CPU0:", "%X: y"]),
         ("<13>7: 13w1d: %X: y", ["", "", "", "7: 13w1d:", "%X: y"]),

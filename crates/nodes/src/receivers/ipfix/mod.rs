@@ -101,7 +101,7 @@ impl local::Receiver<OtapPdata> for IpfixReceiver {
             let _ = sources.spawn_local(udp::receive(socket, granted, Rc::clone(&shared)));
         }
         if let Some(replay) = &config.replay {
-            let reader = ingest::open_replay(&effects, replay, catchment_capture::DEFAULT_MAX_LINE_BYTES)?;
+            let reader = ingest::open_replay(&effects, replay, false, catchment_capture::DEFAULT_MAX_LINE_BYTES)?;
             let _ = sources.spawn_local(replay::run(replay.clone(), reader, Rc::clone(&shared)));
         }
         effects.signal_ready();

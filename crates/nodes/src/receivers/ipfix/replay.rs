@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::rc::Rc;
 
-use catchment_capture::{Format, Reader};
+use catchment_capture::Reader;
 
 use super::shared::Shared;
 use crate::ingest::{self, ReplayConfig, Replayed};
@@ -11,15 +11,6 @@ use crate::ingest::{self, ReplayConfig, Replayed};
 /// Replays the file until its end or until the intake stops.
 pub(super) async fn run(replay: ReplayConfig, reader: Reader<File>, shared: Rc<Shared>) {
     let path = replay.path.display().to_string();
-    if reader.format() == Format::Lines {
-        otel_error!(
-            "ipfix_receiver.replay.failed",
-            path = path.as_str(),
-            error = "neither a pcap or pcapng capture nor a stream of IPFIX messages"
-        );
-        shared.totals.borrow_mut().receive_errors += 1;
-        return;
-    }
     let stop = shared.intake.stop.clone();
     let line_limit = catchment_capture::DEFAULT_MAX_LINE_BYTES;
     ingest::replay(replay, reader, line_limit, stop, async |replayed| match replayed {

@@ -109,7 +109,7 @@ impl local::Receiver<OtapPdata> for SyslogReceiver {
             let _ = sources.spawn_local(tcp::accept(listener, options, tcp.max_connections, Rc::clone(&shared)));
         }
         if let Some(replay) = &config.replay {
-            let reader = ingest::open_replay(&effects, replay, config.max_message_size)?;
+            let reader = ingest::open_replay(&effects, replay, true, config.max_message_size)?;
             let _ =
                 sources.spawn_local(replay::run(replay.clone(), reader, config.max_message_size, Rc::clone(&shared)));
         }
