@@ -78,8 +78,11 @@ pub(crate) enum Decode {
         #[arg(long, value_name = "TIME")]
         received_at: Option<String>,
         /// Longest message kept, in bytes.
-        #[arg(long, default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(480..=16_777_216))]
+        #[arg(long, default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(1..=16_777_216))]
         max_message_size: u64,
+        /// Keep a line end that is counted into an octet-counted frame.
+        #[arg(long)]
+        keep_trailing_newline: bool,
         /// Form of RFC 5424 structured data.
         #[arg(long, value_enum, default_value_t)]
         structured_data: StructuredData,

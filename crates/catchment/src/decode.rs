@@ -33,6 +33,7 @@ fn decode(input: Decode) -> Result<Summary, DecodeError> {
             timezone,
             received_at,
             max_message_size,
+            keep_trailing_newline,
             structured_data,
             cef_extension_prefix,
         } => {
@@ -47,6 +48,7 @@ fn decode(input: Decode) -> Result<Summary, DecodeError> {
                 timezone,
                 received_unix_nano: time(received_at.as_deref())?,
                 max_message_size: usize::try_from(max_message_size).unwrap_or(usize::MAX),
+                trim_trailing_newline: !keep_trailing_newline,
                 structured_data: match structured_data {
                     StructuredData::Map => StructuredDataForm::Map,
                     StructuredData::Text => StructuredDataForm::Text,

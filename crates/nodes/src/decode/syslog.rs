@@ -45,6 +45,8 @@ pub struct SyslogOptions {
     pub received_unix_nano: Option<i64>,
     /// Longest message kept, in bytes.
     pub max_message_size: usize,
+    /// Remove one line end that is counted into an octet-counted frame.
+    pub trim_trailing_newline: bool,
     /// Form of structured data.
     pub structured_data: StructuredDataForm,
     /// Put before every CEF extension key.
@@ -132,8 +134,11 @@ impl Run<'_> {
             SyslogFraming::OctetCounting => Framing::OctetCounting,
             SyslogFraming::Nul => Framing::Nul,
         };
-        let max_message_size = options.max_message_size;
-        let mut framer = Framer::new(FramerOptions { framing, max_message_size, ..FramerOptions::default() });
+        let mut framer = Framer::new(FramerOptions {
+            framing,
+            max_message_size: options.max_message_size,
+            trim_trailing_newline: options.trim_trailing_newline,
+        });
         let (mut buffer, mut start, mut offset) = (Vec::new(), 0, 0u64);
         loop {
             let _ = buffer.drain(..start);

@@ -112,7 +112,7 @@ impl Config {
                 "config: nothing to receive from, expected at least one of `udp`, `tcp`, `replay`",
             ));
         }
-        config::within("max_message_size", raw.max_message_size, 480, 16 * 1024 * 1024)?;
+        config::within("max_message_size", raw.max_message_size, 1, 16 * 1024 * 1024)?;
         if let Some(tcp) = &raw.tcp {
             config::within("tcp.max_connections", tcp.max_connections, 1, 1_000_000)?;
         }
@@ -186,7 +186,9 @@ mod tests {
         assert!(refused(json!({"udp": {"listening_addr": "127.0.0.1:1"}, "timezone": "Mars"})).contains("Mars"));
         let framing = refused(json!({"tcp": {"listening_addr": "127.0.0.1:1", "framing": "lines"}}));
         assert!(framing.contains("config.tcp.framing") && framing.contains("octet_counting"), "{framing}");
-        assert!(refused(json!({"udp": {"listening_addr": "127.0.0.1:1"}, "max_message_size": 10})).contains("480 to"));
+        assert!(
+            refused(json!({"udp": {"listening_addr": "127.0.0.1:1"}, "max_message_size": 0})).contains("1 to 16777216")
+        );
         assert!(
             refused(json!({"udp": {"listening_addr": "127.0.0.1:1"}, "batch": {"max_messages": 0}}))
                 .contains("batch.max_messages")
