@@ -91,7 +91,12 @@ pub(crate) async fn run<P: Pending>(
                 emission = None;
                 done?;
             }
-            _ = sources.join_next(), if !sources.is_empty() => {}
+            ended = sources.join_next(), if !sources.is_empty() => {
+                // The engine starts the pipeline anew.
+                if let Some(Err(error)) = ended {
+                    return Err(Error::InternalError { message: format!("a source of the receiver failed: {error}") });
+                }
+            }
             () = intake.arrival() => {}
             () = sleep_until(flush.unwrap_or_else(Instant::now)), if flush.is_some() => {}
             () = input.stop_requested(), if !intake.stop.is_cancelled() => intake.stop.cancel(),

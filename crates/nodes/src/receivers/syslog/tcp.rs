@@ -26,7 +26,10 @@ pub(super) async fn accept(listener: TcpListener, options: FramerOptions, max_co
         tokio::select! {
             biased;
             () = shared.intake.stop.cancelled() => break,
-            _ = connections.join_next(), if !connections.is_empty() => {}
+            ended = connections.join_next(), if !connections.is_empty() => {
+                let failed = ended.is_some_and(|ended| ended.is_err());
+                shared.counters.borrow_mut().receive_errors += u64::from(failed);
+            }
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
                     if connections.len() >= max_connections {
