@@ -13,8 +13,6 @@ const BUFFER_BYTES: usize = 65_536;
 /// Datagrams taken for one wake-up before others get their turn.
 const PER_WAKE_UP: usize = 64;
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
-/// What the kernel charges to a socket's buffer for a datagram beside its bytes, roughly.
-const KERNEL_OVERHEAD: usize = 512;
 
 /// What came of asking the socket.
 #[derive(Debug)]
@@ -25,7 +23,8 @@ pub(crate) enum Datagram<'a> {
     Failed,
 }
 
-/// Receives until the intake stops; then takes what the kernel holds, at most about `kernel_buffer` bytes.
+/// Receives until the intake stops; then takes what the kernel holds, at most `kernel_buffer` bytes, so that a
+/// sender who does not stop cannot keep it going.
 pub(crate) async fn receive_datagrams<P: Pending>(
     socket: UdpSocket,
     kernel_buffer: usize,
@@ -56,7 +55,7 @@ pub(crate) async fn receive_datagrams<P: Pending>(
     while left > 0 {
         intake.room().await;
         match take_one(&socket, &mut buffer, &mut take) {
-            Taken::Bytes(bytes) => left = left.saturating_sub(bytes + KERNEL_OVERHEAD),
+            Taken::Bytes(bytes) => left = left.saturating_sub(bytes.max(1)),
             Taken::Failed | Taken::Nothing => break,
         }
     }
