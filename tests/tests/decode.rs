@@ -11,8 +11,19 @@ const LINE_5424: &str = r#"<165>1 2026-10-11T22:14:15.003Z host app 42 ID47 [ex@
 const LINE_CEF: &str = "CEF:0|Vendor|Product|1.0|100|Name|5|src=10.0.0.1 msg=two words";
 
 /// Keys of every log record, as they are printed.
-const KEYS: &[&str] =
-    &["attributes", "body", "observed_time", "resource", "scope", "severity_number", "severity_text", "time"];
+const KEYS: &[&str] = &[
+    "attributes",
+    "body",
+    "flags",
+    "observed_time",
+    "resource",
+    "scope",
+    "severity_number",
+    "severity_text",
+    "span_id",
+    "time",
+    "trace_id",
+];
 
 fn decode(arguments: &[&str]) -> Ended {
     run(catchment().arg("decode").args(arguments))

@@ -1,9 +1,9 @@
 //! Record batches as JSON, one object a record: what `catchment decode` prints.
 //!
 //! Keys of a log record: `time`, `observed_time` (RFC 3339, UTC, nanoseconds; `null` where unknown),
-//! `severity_number`, `severity_text`, `body`, `attributes`, `resource`, `scope`, and `trace_id`, `span_id`, `flags`
-//! where there are any. Keys of a number point: `name`, `unit`, `value`, `time`, `start_time`, `attributes`,
-//! `resource`, `scope`. Bytes are printed as `{"base16": "..."}`.
+//! `severity_number`, `severity_text`, `body`, `attributes`, `resource`, `scope`, `trace_id`, `span_id`, `flags`. Keys of
+//! a number point: `name`, `unit`, `value`, `time`, `start_time`, `attributes`, `resource`, `scope`. Bytes are printed as
+//! `{"base16": "..."}`.
 
 use otel_arrow_dfe_pdata::OtapArrowRecords;
 use otel_arrow_dfe_pdata::views::otap::{OtapLogsView, OtapMetricsView};
@@ -45,7 +45,7 @@ fn logs(view: &OtapLogsView<'_>, line: &mut impl FnMut(Value)) {
         for scope_logs in resource_logs.scopes() {
             let scope = scope_logs.scope().as_ref().map_or(Value::Null, scope_name);
             for record in scope_logs.log_records() {
-                let mut object = json!({
+                line(json!({
                     "time": record.time_unix_nano().map_or(Value::Null, time),
                     "observed_time": record.observed_time_unix_nano().map_or(Value::Null, time),
                     "severity_number": record.severity_number(),
@@ -54,19 +54,10 @@ fn logs(view: &OtapLogsView<'_>, line: &mut impl FnMut(Value)) {
                     "attributes": attributes(record.attributes()),
                     "resource": resource,
                     "scope": scope,
-                });
-                if let Some(object) = object.as_object_mut() {
-                    if let Some(id) = record.trace_id() {
-                        let _ = object.insert("trace_id".into(), hex(id).into());
-                    }
-                    if let Some(id) = record.span_id() {
-                        let _ = object.insert("span_id".into(), hex(id).into());
-                    }
-                    if let Some(flags) = record.flags() {
-                        let _ = object.insert("flags".into(), flags.into());
-                    }
-                }
-                line(object);
+                    "trace_id": record.trace_id().map(|id| hex(id)),
+                    "span_id": record.span_id().map(|id| hex(id)),
+                    "flags": record.flags(),
+                }));
             }
         }
     }
