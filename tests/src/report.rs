@@ -136,7 +136,7 @@ mod tests {
         let report = Report::parse(
             "2026-11-30T12:00:00Z/2026-11-30T12:00:05Z flow.bytes{} count=1\n\
              g/p/a   in 10 messages, out 7, dropped 2 (shed 1, not a number 1), in flight 1; acknowledged 7, datagrams 3\n\
-             g/p/b   out 64, dropped 0 (out refused 3)\n\
+             g/p/b   out 64, dropped 0; came back refused 3\n\
              g/p/cc  in 5 points, out 4, dropped 0, in flight 0 UNBALANCED\n",
         );
         assert_eq!(report.names().collect::<Vec<_>>(), ["g/p/a", "g/p/b", "g/p/cc"]);

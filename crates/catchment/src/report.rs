@@ -33,31 +33,33 @@ pub(crate) fn text(nodes: &[Node], counts: &Counts) -> String {
     })
 }
 
-/// The line of a node that keeps no account of its own.
+/// The line of a node that keeps no account of its own, from what the engine counted on either side of it.
+///
+/// What a node gave back to the one before it, and what came back to it from the one behind, is told after the numbers:
+/// it may have been sent again and is no loss by itself.
 fn engine_line(counts: &NodeCounts) -> String {
     let sum = |side: &BTreeMap<String, u64>| side.values().sum::<u64>();
     let (received, sent) = (sum(&counts.input), sum(&counts.output));
-    let failed: Vec<_> = [("in", &counts.input), ("out", &counts.output)]
-        .into_iter()
-        .flat_map(|(side, outcomes)| outcomes.iter().map(move |(outcome, count)| (side, outcome, count)))
-        .filter(|(_, outcome, count)| *outcome != "success" && **count > 0)
-        .collect();
-    let mut line = String::new();
     // A receiver has no input channel, an exporter no output channel.
-    if !counts.input.is_empty() {
+    let (is_receiver, is_exporter) = (counts.input.is_empty(), counts.output.is_empty());
+    let mut line = String::new();
+    if !is_receiver {
         let _ = write!(line, "in {received} items, ");
     }
-    if counts.output.is_empty() {
-        let done = counts.input.get("success").copied().unwrap_or(0);
-        let _ = write!(line, "out {done}, ");
-    } else {
-        let _ = write!(line, "out {sent}, ");
+    let out = if is_exporter { counts.input.get("success").copied().unwrap_or(0) } else { sent };
+    let dropped = if is_receiver || is_exporter { 0 } else { received.saturating_sub(sent) };
+    let _ = write!(line, "out {out}, dropped {dropped}");
+    if dropped > 0 {
+        let _ = write!(line, " (not passed on {dropped})");
     }
-    let dropped: u64 = counts.input.iter().filter(|(outcome, _)| *outcome != "success").map(|(_, count)| count).sum();
-    let _ = write!(line, "dropped {dropped}");
-    if !failed.is_empty() {
-        let reasons = failed.iter().map(|(side, outcome, count)| format!("{side} {outcome} {count}"));
-        let _ = write!(line, " ({})", reasons.collect::<Vec<_>>().join(", "));
+    let returned: Vec<String> = [("gave back", &counts.input), ("came back", &counts.output)]
+        .into_iter()
+        .flat_map(|(way, outcomes)| outcomes.iter().map(move |(outcome, count)| (way, outcome, count)))
+        .filter(|(_, outcome, count)| *outcome != "success" && **count > 0)
+        .map(|(way, outcome, count)| format!("{way} {outcome} {count}"))
+        .collect();
+    if !returned.is_empty() {
+        let _ = write!(line, "; {}", returned.join(", "));
     }
     line
 }
@@ -71,9 +73,14 @@ mod tests {
     }
 
     #[test]
-    fn refused_items_are_told() {
+    fn lines_of_the_engines_nodes() {
         let counts = NodeCounts { input: outcomes(&[("success", 7), ("refused", 2)]), output: BTreeMap::new() };
-        assert_eq!(engine_line(&counts), "in 9 items, out 7, dropped 2 (in refused 2)");
+        assert_eq!(engine_line(&counts), "in 9 items, out 7, dropped 0; gave back refused 2");
+        let retry =
+            NodeCounts { input: outcomes(&[("success", 9)]), output: outcomes(&[("success", 9), ("failure", 4)]) };
+        assert_eq!(engine_line(&retry), "in 9 items, out 13, dropped 0; came back failure 4");
+        let filter = NodeCounts { input: outcomes(&[("success", 9)]), output: outcomes(&[("success", 6)]) };
+        assert_eq!(engine_line(&filter), "in 9 items, out 6, dropped 3 (not passed on 3)");
         let receiver = NodeCounts { input: BTreeMap::new(), output: outcomes(&[("success", 5)]) };
         assert_eq!(engine_line(&receiver), "out 5, dropped 0");
     }
