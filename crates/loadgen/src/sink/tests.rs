@@ -68,6 +68,9 @@ fn expected_log(number: u64) -> Value {
         "attributes": { "host": "edge-1", "number": number },
         "resource": { "service.name": "test" },
         "scope": "scope",
+        "trace_id": null,
+        "span_id": null,
+        "flags": null,
     })
 }
 
