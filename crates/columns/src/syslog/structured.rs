@@ -61,7 +61,9 @@ pub(super) fn write(
         StructuredDataForm::Map => {
             scratch.cbor.clear();
             // Writing to a vector cannot fail.
-            if encode_map(&Parts::new(data), &mut Encoder::new(&mut scratch.cbor)).is_ok() {
+            let out = &mut Encoder::new(&mut scratch.cbor);
+            let encoded = if is_plain(data) { encode_plain(data, out) } else { encode_map(&Parts::new(data), out) };
+            if encoded.is_ok() {
                 attributes.map(names::STRUCTURED_DATA, &scratch.cbor);
             }
         }
@@ -124,6 +126,50 @@ fn text(bytes: &[u8], out: &mut Encoder<&mut Vec<u8>>) -> Encoded {
 fn encode_values<'v>(mut values: impl ExactSizeIterator<Item = &'v [u8]>, out: &mut Encoder<&mut Vec<u8>>) -> Encoded {
     out.array(length(values.len()))?;
     values.try_for_each(|value| text(value, out))
+}
+
+/// Up to so many names are compared with each other.
+const COMPARED: usize = 16;
+
+/// A few names that are all different.
+#[derive(Default)]
+struct Distinct<'a> {
+    names: [&'a [u8]; COMPARED],
+    length: usize,
+}
+
+impl<'a> Distinct<'a> {
+    /// False if the name is there already, or if there are too many.
+    fn add(&mut self, name: &'a [u8]) -> bool {
+        let (known, free) = self.names.split_at_mut(self.length);
+        let Some(slot) = free.first_mut().filter(|_| !known.contains(&name)) else { return false };
+        *slot = name;
+        self.length += 1;
+        true
+    }
+}
+
+/// Whether no SD-ID and no parameter of an element is repeated, and there are few of both: the usual case.
+fn is_plain(data: &StructuredData<'_>) -> bool {
+    let mut ids = Distinct::default();
+    data.elements().all(|element| {
+        let mut names = Distinct::default();
+        ids.add(element.id()) && element.params().all(|(name, _)| names.add(name))
+    })
+}
+
+/// The map of maps as it stands, without gathering anything first.
+fn encode_plain(data: &StructuredData<'_>, out: &mut Encoder<&mut Vec<u8>>) -> Encoded {
+    out.map(length(data.elements().count()))?;
+    for element in data.elements() {
+        text(element.id(), out)?;
+        out.map(length(element.params().count()))?;
+        for (name, value) in element.params() {
+            text(name, out)?;
+            text(&value, out)?;
+        }
+    }
+    Ok(())
 }
 
 fn encode_map(parts: &Parts<'_>, out: &mut Encoder<&mut Vec<u8>>) -> Encoded {

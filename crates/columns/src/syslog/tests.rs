@@ -70,6 +70,27 @@ fn structured_data_as_text_and_flat() {
     assert_eq!(flat["attributes"]["syslog.structured_data.a@1.y"], "3");
 }
 
+/// Many parameters or elements, repeated or not, give the same map as few do.
+#[test]
+fn large_structured_data_keeps_every_value() {
+    let params: String = (0..40).map(|i| format!(r#" p{}="{i}""#, i % 30)).collect();
+    let elements: String = (0..20).map(|i| format!("[e{i}@1 n=\"{i}\"]")).collect();
+    let line = format!("<14>1 - - - - - [a@1{params}]{elements} m");
+    let data = &one(line.as_bytes(), RowOptions::default())["attributes"]["syslog.structured_data"];
+    assert_eq!(data["a@1"]["p3"], json!(["3", "33"]));
+    assert_eq!(data["a@1"]["p29"], "29");
+    assert_eq!(data["e19@1"]["n"], "19");
+    assert_eq!(data.as_object().map(serde_json::Map::len), Some(21));
+}
+
+/// Of many CEF pairs, as of few, the last of each key is kept, in order.
+#[test]
+fn many_cef_pairs_keep_the_last_of_each_key() {
+    let pairs: String = (0..50).map(|i| format!("k{}={i} ", i % 40)).collect();
+    let attributes = &one(format!("CEF:0|v|p|1|id|n|5|{pairs}").as_bytes(), RowOptions::default())["attributes"];
+    assert_eq!((&attributes["k3"], &attributes["k39"]), (&json!("43"), &json!("39")));
+}
+
 /// Names that would come out the same share one attribute, and an empty element leaves a trace.
 #[test]
 fn flat_names_are_unique() {
