@@ -142,8 +142,8 @@ async fn pause(time: Duration, context: &ControllerExtensionContext, counts: &Co
         () = signals.next() => give_up(),
         () = tokio::time::sleep(time) => {}
     }
-    // Without a collector there is nothing to flush.
-    let _ = context.telemetry_registry.flush_pending_metrics().await;
+    // Without a collector, or with one that is ending, there is nothing to flush.
+    let _ = tokio::time::timeout(SAMPLE, context.telemetry_registry.flush_pending_metrics()).await;
     counts.sample(&context.telemetry_registry);
 }
 

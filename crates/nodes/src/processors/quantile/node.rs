@@ -116,25 +116,26 @@ impl QuantileProcessor {
         } else {
             (None, Some(pdata))
         };
-        self.observe(&records, items, held, effects).await?;
-        if let Some(key) = held {
-            self.release(vec![key], effects).await?;
-        }
-        if let Some(pdata) = unheld {
-            effects.notify_ack(AckMsg::new(pdata)).await?;
+        let unread = self.observe(&records, items, held, effects).await?;
+        let held = held.into_iter().collect();
+        match (unread, unheld) {
+            (None, None) => self.release(held, effects).await?,
+            (None, Some(pdata)) => effects.notify_ack(AckMsg::new(pdata)).await?,
+            (Some(reason), None) => self.refuse(held, &reason, effects).await?,
+            (Some(reason), Some(pdata)) => effects.notify_nack(NackMsg::new_permanent(reason, pdata)).await?,
         }
         self.start_ticking(effects);
         Ok(())
     }
 
-    /// Offers a batch to every measure, then sends the windows that closed.
+    /// Offers a batch to every measure, then sends the windows that closed. Gives the reason if no measure could read it.
     async fn observe(
         &mut self,
         records: &OtapArrowRecords,
         items: u64,
         held: Option<Key>,
         effects: &mut EffectHandler<OtapPdata>,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<String>, Error> {
         let now = now_unix_nano();
         let mut fates: Vec<Fate> = Vec::new();
         let mut failure = None;
@@ -172,13 +173,15 @@ impl QuantileProcessor {
         let judged = fates.len() as u64;
         fates.into_iter().for_each(|fate| self.metrics.totals.count(fate));
         let rest = items.saturating_sub(judged);
-        if let Some(error) = failure {
+        if let Some(error) = &failure {
             self.metrics.totals.malformed += rest;
             otel_warn!("quantile_processor.malformed_batch", error = error.as_str());
         } else {
             self.metrics.totals.other_points += rest;
         }
-        self.send(closed, inputs, effects).await
+        self.send(closed, inputs, effects).await?;
+        // What some measure has used is not refused: it would be counted again.
+        Ok(failure.filter(|_| judged == 0))
     }
 
     /// Sends the results of closed windows as one output, tied to the inputs that went into it.
