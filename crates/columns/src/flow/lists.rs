@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use catchment_ipfix::{DecodeContext, Group, List, SubTemplates, Value, decode};
 use minicbor::Encoder;
+use rustc_hash::FxHashMap;
 
 use super::names;
 
@@ -80,13 +81,15 @@ fn encode_group(group: &Group<'_>, context: &DecodeContext, templates: &SubTempl
     for record in records {
         // A repeated element of a nested record is one key with a list, as in the record itself.
         let mut fields: Vec<(String, Vec<Value<'_>>)> = Vec::new();
+        let mut index = FxHashMap::default();
         for (field, bytes) in record.fields().filter(|(field, _)| !field.is_padding()) {
             let name = names::registered(field);
             let value = decode(field, bytes, &nested);
-            match fields.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, values)) => values.push(value),
-                None => fields.push((name, vec![value])),
-            }
+            let at = *index.entry(name.clone()).or_insert_with(|| {
+                fields.push((name, Vec::new()));
+                fields.len() - 1
+            });
+            fields[at].1.push(value);
         }
         out.map(length(fields.len()))?;
         for (name, values) in &fields {

@@ -12,8 +12,9 @@ use super::names;
 pub(super) enum Target {
     /// To the attribute of this name.
     Attribute(String),
-    /// To the list attribute of this name, which collects all fields of one element of a record in their order.
-    Repeated(String),
+    /// To the list attribute of this index in [`Plan::repeated`], which collects all fields of one element of a record in
+    /// their order.
+    Repeated(usize),
     /// To `network.transport`, as a name.
     Transport,
     /// Nowhere: padding.
@@ -60,17 +61,22 @@ impl Plan {
             let _ = used.entry(name.clone()).or_insert(index);
             name_of.push(Some(name));
         }
-        let count = |name: &String| name_of.iter().flatten().filter(|other| *other == name).count();
+        // A template may have thousands of fields: counted once, not once for each.
+        let mut counts: FxHashMap<&str, usize> = FxHashMap::default();
+        for name in name_of.iter().flatten() {
+            *counts.entry(name).or_default() += 1;
+        }
         let mut repeated: Vec<String> = Vec::new();
+        let mut lists: FxHashMap<&str, usize> = FxHashMap::default();
         let mut targets = Vec::with_capacity(fields.len());
         for (field, name) in fields.iter().zip(&name_of) {
             targets.push(match name {
                 None => Target::Skip,
-                Some(name) if count(name) > 1 => {
-                    if !repeated.contains(name) {
+                Some(name) if counts.get(name.as_str()).is_some_and(|count| *count > 1) => {
+                    Target::Repeated(*lists.entry(name).or_insert_with(|| {
                         repeated.push(name.clone());
-                    }
-                    Target::Repeated(name.clone())
+                        repeated.len() - 1
+                    }))
                 }
                 Some(_) if field.is_iana(PROTOCOL_IDENTIFIER) && !field.scope && !field.reverse => Target::Transport,
                 Some(name) => Target::Attribute(name.clone()),

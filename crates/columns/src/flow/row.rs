@@ -95,8 +95,8 @@ impl RowWriter {
                     }
                     self.value(attributes, name, &value, context, templates);
                 }
-                Target::Repeated(name) => {
-                    if let Some((_, values)) = repeated.iter_mut().find(|(known, _)| known == name) {
+                Target::Repeated(list) => {
+                    if let Some((_, values)) = repeated.get_mut(*list) {
                         values.push(value);
                     }
                 }

@@ -96,6 +96,19 @@ fn repeated_elements_become_a_list() {
     assert_eq!(attributes["flow.io.bytes"], 9);
 }
 
+/// A template with as many fields as are allowed, half of them twice, keeps every value in its place.
+#[test]
+fn large_templates_keep_every_value() {
+    let fields: Vec<(u16, u16)> = (0..8_000u16).map(|i| (20_000 + i % 4_000, 1)).collect();
+    let mut sets = set(2, &template(256, &fields));
+    let record: Vec<u8> = (0..8_000u32).map(|i| u8::try_from(i / 4_000 + 1).expect("1 or 2")).collect();
+    sets.extend(set(256, &record));
+    let attributes = &objects(batch(&[message(0, &sets)]))[0]["attributes"];
+    for element in [20_000, 23_999] {
+        assert_eq!(attributes[format!("ipfix.{element}")], json!([{"base16": "01"}, {"base16": "02"}]));
+    }
+}
+
 /// Options data is a record too, with its scope told.
 #[test]
 fn options_data_is_marked() {

@@ -89,7 +89,7 @@ impl Measure {
                     let used = run_times.iter().zip(&dropped).filter(|(_, dropped)| !**dropped);
                     for (time, _) in used {
                         let start = time.div_euclid(size).saturating_mul(size);
-                        if !offered.starts.contains(&start) {
+                        if offered.starts.last() != Some(&start) {
                             offered.starts.push(start);
                         }
                     }
@@ -103,6 +103,8 @@ impl Measure {
                 }
             }
         }
+        offered.starts.sort_unstable();
+        offered.starts.dedup();
         offered.closed = self.windows.poll_closed();
         offered
     }
