@@ -10,7 +10,7 @@ use catchment_syslog::Zone;
 pub enum Transport {
     /// A UDP datagram.
     Udp,
-    /// A frame of a TCP stream.
+    /// A frame of a TCP stream, with or without TLS.
     Tcp,
     /// A line or datagram of a file.
     File,
@@ -28,44 +28,96 @@ impl Transport {
     }
 }
 
+/// Where messages come from: what all messages of a connection, or of a sender of datagrams, have in common. Made once
+/// and shared by them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Source {
+    pub(super) peer: Option<SocketAddr>,
+    /// The address of `peer` as text; an IPv4 address that came over an IPv6 socket is an IPv4 address.
+    pub(super) address: Option<String>,
+    pub(super) transport: Transport,
+    pub(super) zone: Arc<Zone>,
+    pub(super) tls_subject: Option<String>,
+}
+
+impl Source {
+    /// A sender. `zone` is the zone of stamps that name none.
+    #[must_use]
+    pub fn new(peer: Option<SocketAddr>, transport: Transport, zone: Arc<Zone>) -> Self {
+        let address = peer.map(|peer| peer.ip().to_canonical().to_string());
+        Self { peer, address, transport, zone, tls_subject: None }
+    }
+
+    /// With the subject of the certificate that the sender has shown.
+    #[must_use]
+    pub fn with_tls_subject(mut self, subject: String) -> Self {
+        self.tls_subject = Some(subject);
+        self
+    }
+
+    /// Address and port.
+    #[must_use]
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    /// Zone of stamps that name none.
+    #[must_use]
+    pub fn zone(&self) -> &Zone {
+        &self.zone
+    }
+}
+
 /// What is known of a message at the moment its bytes are read. Decoding later does not change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
     /// Time of receipt, nanoseconds since the Unix epoch.
     pub time_unix_nano: i64,
-    /// The sender.
-    pub peer: Option<SocketAddr>,
-    /// How it came.
-    pub transport: Transport,
     /// Only the beginning of the message was kept.
     pub truncated: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) end: usize,
+    /// Index into the sources.
+    pub(super) source: usize,
     pub(super) receipt: Receipt,
 }
 
 /// Encoded messages with their receipt context. Grows by what is pushed; whoever fills it bounds it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SyslogBatch {
     pub(super) arena: Vec<u8>,
     pub(super) entries: Vec<Entry>,
-    pub(super) zone: Arc<Zone>,
+    pub(super) sources: Vec<Arc<Source>>,
 }
 
+/// Sources looked at, from the latest back, before one is taken for new.
+const SOURCES_COMPARED: usize = 16;
+
 impl SyslogBatch {
-    /// An empty batch. `zone` is the zone of stamps that name none.
+    /// An empty batch.
     #[must_use]
-    pub fn new(zone: Arc<Zone>) -> Self {
-        Self { arena: Vec::new(), entries: Vec::new(), zone }
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// Adds one message without its frame.
-    pub fn push(&mut self, message: &[u8], receipt: Receipt) {
+    pub fn push(&mut self, message: &[u8], source: &Arc<Source>, receipt: Receipt) {
         self.arena.extend_from_slice(message);
-        self.entries.push(Entry { end: self.arena.len(), receipt });
+        let source = self.source(source);
+        self.entries.push(Entry { end: self.arena.len(), source, receipt });
+    }
+
+    /// A source that was used long ago may be listed twice; that costs a few bytes and nothing else.
+    fn source(&mut self, source: &Arc<Source>) -> usize {
+        let recent = self.sources.iter().enumerate().rev().take(SOURCES_COMPARED);
+        if let Some((index, _)) = recent.into_iter().find(|(_, known)| Arc::ptr_eq(known, source)) {
+            return index;
+        }
+        self.sources.push(Arc::clone(source));
+        self.sources.len() - 1
     }
 
     /// Messages in the batch.
@@ -92,7 +144,7 @@ impl SyslogBatch {
         let next = Self {
             arena: Vec::with_capacity(self.arena.len()),
             entries: Vec::with_capacity(self.entries.len()),
-            zone: Arc::clone(&self.zone),
+            sources: Vec::new(),
         };
         std::mem::replace(self, next)
     }

@@ -43,7 +43,7 @@ impl Job for SyslogJob {
             }
             let start = self.next.checked_sub(1).map_or(0, |previous| self.batch.entries[previous].end);
             let message = &self.batch.arena[start..entry.end];
-            self.row.write(&mut self.table, message, &entry.receipt, &self.batch.zone);
+            self.row.write(&mut self.table, message, &self.batch.sources[entry.source], entry.receipt);
             self.next += 1;
             records += 1;
             bytes += message.len();

@@ -10,7 +10,7 @@ pub mod names;
 mod row;
 mod structured;
 
-pub use batch::{Receipt, SyslogBatch, Transport};
+pub use batch::{Receipt, Source, SyslogBatch, Transport};
 pub use job::SyslogJob;
 pub use row::{RowOptions, StructuredDataForm};
 

@@ -51,6 +51,8 @@ pub const PEER_ADDRESS: &str = "network.peer.address";
 pub const PEER_PORT: &str = "network.peer.port";
 /// `udp` or `tcp`.
 pub const TRANSPORT: &str = "network.transport";
+/// Subject of the certificate that the sender has shown.
+pub const TLS_CLIENT_SUBJECT: &str = "tls.client.subject";
 /// Put before CEF extension keys that would collide with a name of this list.
 pub const CEF_EXTENSION_PREFIX: &str = "cef.ext.";
 
@@ -60,5 +62,5 @@ pub fn is_reserved(key: &str) -> bool {
     key == INPUT_FORMAT
         || key.starts_with("syslog.")
         || key.starts_with("cef.")
-        || matches!(key, PEER_ADDRESS | PEER_PORT | TRANSPORT)
+        || matches!(key, PEER_ADDRESS | PEER_PORT | TRANSPORT | TLS_CLIENT_SUBJECT)
 }

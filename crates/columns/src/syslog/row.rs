@@ -1,10 +1,8 @@
 //! One syslog message -> one log record. This is where a line becomes columns.
 
-use std::net::SocketAddr;
+use catchment_syslog::{Cef, Format, Record, parse, severity};
 
-use catchment_syslog::{Cef, Format, Record, Zone, parse, severity};
-
-use super::batch::Receipt;
+use super::batch::{Receipt, Source};
 use super::{extensions, names, structured};
 use crate::attributes::AttributeWriter;
 use crate::logs::{LogFields, LogsTable};
@@ -33,17 +31,16 @@ pub struct RowOptions {
 /// Writes messages into a logs table and keeps scratch memory between them.
 pub(super) struct RowWriter {
     options: RowOptions,
-    peer: Option<(SocketAddr, String)>,
     scratch: structured::Scratch,
 }
 
 impl RowWriter {
     pub(super) fn new(options: RowOptions) -> Self {
-        Self { options, peer: None, scratch: structured::Scratch::default() }
+        Self { options, scratch: structured::Scratch::default() }
     }
 
-    pub(super) fn write(&mut self, table: &mut LogsTable, message: &[u8], receipt: &Receipt, zone: &Zone) {
-        let context = catchment_syslog::Receipt { time_unix_nano: receipt.time_unix_nano, zone };
+    pub(super) fn write(&mut self, table: &mut LogsTable, message: &[u8], source: &Source, receipt: Receipt) {
+        let context = catchment_syslog::Receipt { time_unix_nano: receipt.time_unix_nano, zone: source.zone() };
         let record = parse(message, &context);
         let level = record.severity.map(severity::level);
         let mut attributes = table.record(LogFields {
@@ -66,7 +63,7 @@ impl RowWriter {
         if let Some(cef) = &record.cef {
             self.cef(&mut attributes, cef);
         }
-        self.receipt(&mut attributes, receipt);
+        receipt_context(&mut attributes, source, receipt);
     }
 
     fn cef(&self, attributes: &mut AttributeWriter<'_>, cef: &Cef<'_>) {
@@ -83,23 +80,21 @@ impl RowWriter {
         }
         extensions::write(attributes, cef, &self.options.cef_extension_prefix);
     }
+}
 
-    fn receipt(&mut self, attributes: &mut AttributeWriter<'_>, receipt: &Receipt) {
-        if receipt.truncated {
-            attributes.bool(names::TRUNCATED, true);
-        }
-        if let Some(peer) = receipt.peer {
-            if self.peer.as_ref().is_none_or(|(known, _)| known.ip() != peer.ip()) {
-                self.peer = Some((peer, peer.ip().to_canonical().to_string()));
-            }
-            if let Some((_, text)) = &self.peer {
-                attributes.text(names::PEER_ADDRESS, text.as_bytes());
-            }
-            attributes.int(names::PEER_PORT, i64::from(peer.port()));
-        }
-        if let Some(transport) = receipt.transport.as_str() {
-            attributes.text(names::TRANSPORT, transport.as_bytes());
-        }
+fn receipt_context(attributes: &mut AttributeWriter<'_>, source: &Source, receipt: Receipt) {
+    if receipt.truncated {
+        attributes.bool(names::TRUNCATED, true);
+    }
+    if let (Some(peer), Some(address)) = (source.peer, &source.address) {
+        attributes.text(names::PEER_ADDRESS, address.as_bytes());
+        attributes.int(names::PEER_PORT, i64::from(peer.port()));
+    }
+    if let Some(transport) = source.transport.as_str() {
+        attributes.text(names::TRANSPORT, transport.as_bytes());
+    }
+    if let Some(subject) = &source.tls_subject {
+        attributes.text(names::TLS_CLIENT_SUBJECT, subject.as_bytes());
     }
 }
 

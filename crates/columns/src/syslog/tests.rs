@@ -12,10 +12,11 @@ use crate::{Budget, Job, Step, json as records_json};
 const NOON: i64 = 1_796_040_000_000_000_000;
 
 fn batch(lines: &[&[u8]]) -> SyslogBatch {
-    let mut batch = SyslogBatch::new(Arc::new(Zone::Utc));
+    let peer = Some("192.0.2.7:40000".parse().expect("address"));
+    let source = Arc::new(Source::new(peer, Transport::Udp, Arc::new(Zone::Utc)));
+    let mut batch = SyslogBatch::new();
     for line in lines {
-        let peer = Some("192.0.2.7:40000".parse().expect("address"));
-        batch.push(line, Receipt { time_unix_nano: NOON, peer, transport: Transport::Udp, truncated: false });
+        batch.push(line, &source, Receipt { time_unix_nano: NOON, truncated: false });
     }
     batch
 }

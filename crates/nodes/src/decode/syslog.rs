@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use catchment_capture::{Format, Item, Options, Reader, SkipReason};
-use catchment_columns::syslog::{Receipt, RowOptions, SyslogBatch, SyslogJob, Transport};
+use catchment_columns::syslog::{Receipt, RowOptions, Source, SyslogBatch, SyslogJob, Transport};
 use catchment_syslog::{Framer, FramerOptions, Framing, Record, Step, Zone, framing::datagram, parse};
 
 use super::{DecodeError, Sink, Summary};
@@ -66,12 +66,13 @@ pub fn syslog(
 ) -> Result<Summary, DecodeError> {
     let zone: Zone = options.timezone.parse().map_err(|error| DecodeError::Input(format!("--timezone: {error}")))?;
     let mut run = Run {
-        batch: SyslogBatch::new(Arc::new(zone.clone())),
+        batch: SyslogBatch::new(),
+        source: None,
         rows: RowOptions {
             structured_data: options.structured_data,
             cef_extension_prefix: options.cef_extension_prefix.clone(),
         },
-        zone,
+        zone: Arc::new(zone),
         received: options.received_unix_nano,
         sink: Sink::new(records, problems),
     };
@@ -121,7 +122,9 @@ impl From<DecodeError> for Failure {
 struct Run<'w> {
     batch: SyslogBatch,
     rows: RowOptions,
-    zone: Zone,
+    zone: Arc<Zone>,
+    /// The source of the last message.
+    source: Option<Arc<Source>>,
     received: Option<i64>,
     sink: Sink<'w>,
 }
@@ -223,7 +226,12 @@ impl Run<'_> {
         if !record.fully_parsed {
             self.sink.problem(offset, &format!("{}; the raw message is kept as body", reason(&record)))?;
         }
-        self.batch.push(message, Receipt { time_unix_nano, peer, transport, truncated });
+        let source = match self.source.take().filter(|source| source.peer() == peer) {
+            Some(source) => source,
+            None => Arc::new(Source::new(peer, transport, Arc::clone(&self.zone))),
+        };
+        self.batch.push(message, &source, Receipt { time_unix_nano, truncated });
+        self.source = Some(source);
         if self.batch.len() >= BATCH {
             self.flush()?;
         }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use catchment_columns::quantile::{Fate, KeyValue, TimeSource};
-use catchment_columns::syslog::{Receipt, RowOptions, SyslogBatch, SyslogJob, Transport};
+use catchment_columns::syslog::{Receipt, RowOptions, Source, SyslogBatch, SyslogJob, Transport};
 use catchment_columns::{Job, OtapArrowRecords};
 use catchment_quantile::accumulator::{Accumulator, AccumulatorConfig};
 use catchment_quantile::window::SeriesKey;
@@ -30,12 +30,12 @@ fn measure(method: &str, window: &serde_json::Value) -> Measure {
 
 /// CEF records received at the given second with an extension each.
 fn records(items: &[(i64, String)]) -> OtapArrowRecords {
-    let mut batch = SyslogBatch::new(Arc::new(catchment_syslog::Zone::Utc));
+    let source = Arc::new(Source::new(None, Transport::File, Arc::new(catchment_syslog::Zone::Utc)));
+    let mut batch = SyslogBatch::new();
     for (second, extension) in items {
         let line = format!("CEF:0|v|p|1|1|n|1|{extension}");
         let time_unix_nano = NOON + second * SECOND;
-        let receipt = Receipt { time_unix_nano, peer: None, transport: Transport::File, truncated: false };
-        batch.push(line.as_bytes(), receipt);
+        batch.push(line.as_bytes(), &source, Receipt { time_unix_nano, truncated: false });
     }
     SyslogJob::new(batch, RowOptions::default()).run().expect("decoded").remove(0)
 }

@@ -89,8 +89,14 @@ impl local::Receiver<OtapPdata> for SyslogReceiver {
         let Self { config, name, pipeline, metrics, pressure } = *self;
         let input = Input::begin(pipeline);
         let pending = SyslogPending::new(&config);
-        let shared =
-            Rc::new(Shared::new(pending, config.batch.clone(), pressure, name.clone(), config.max_message_size));
+        let shared = Rc::new(Shared::new(
+            pending,
+            config.batch.clone(),
+            pressure,
+            name.clone(),
+            Arc::clone(&config.zone),
+            config.max_message_size,
+        ));
         let mut sources = JoinSet::new();
         let mut claims = Vec::new();
         if let Some(udp) = &config.udp {

@@ -4,11 +4,12 @@ use std::fs::File;
 use std::rc::Rc;
 
 use catchment_capture::{Reader, Transport as Origin};
-use catchment_columns::syslog::Transport;
+use catchment_columns::syslog::{Receipt, Transport};
 use catchment_syslog::framing::datagram;
 
 use super::shared::Shared;
 use crate::ingest::{self, ReplayConfig, Replayed};
+use crate::time::now_unix_nano;
 
 /// Replays the file until its end or until the intake stops.
 pub(super) async fn run(replay: ReplayConfig, reader: Reader<File>, max_message_size: usize, shared: Rc<Shared>) {
@@ -21,7 +22,9 @@ pub(super) async fn run(replay: ReplayConfig, reader: Reader<File>, max_message_
                 Origin::Udp => Transport::Udp,
                 Origin::File => Transport::File,
             };
-            shared.take(datagram(&packet.payload), packet.source, transport, packet.truncated);
+            let source = shared.source(packet.source, transport);
+            let receipt = Receipt { time_unix_nano: now_unix_nano(), truncated: packet.truncated };
+            shared.take(datagram(&packet.payload), &source, receipt);
         }
         Replayed::Pass(counts) => {
             shared.counters.borrow_mut().replay_skipped += counts.skipped_total();

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use catchment_columns::syslog::{Receipt, RowOptions, SyslogBatch, SyslogJob, Transport};
+use catchment_columns::syslog::{Receipt, RowOptions, Source, SyslogBatch, SyslogJob, Transport};
+use catchment_syslog::Zone;
 use otel_arrow_dfe_engine::memory_limiter::LocalReceiverAdmissionState;
 
 use super::config::Config;
 use crate::accounts::NodeName;
 use crate::ingest::{BatchConfig, Intake, Pending};
-use crate::time::now_unix_nano;
 
 /// A batch under construction and how its rows are to be written.
 pub(super) struct SyslogPending {
@@ -21,7 +21,7 @@ pub(super) struct SyslogPending {
 
 impl SyslogPending {
     pub(super) fn new(config: &Config) -> Self {
-        Self { batch: SyslogBatch::new(Arc::clone(&config.zone)), rows: config.rows.clone() }
+        Self { batch: SyslogBatch::new(), rows: config.rows.clone() }
     }
 }
 
@@ -60,6 +60,7 @@ pub(super) struct Shared {
     pub(super) intake: Rc<Intake<SyslogPending>>,
     pub(super) counters: RefCell<Counters>,
     pub(super) name: NodeName,
+    zone: Arc<Zone>,
     max_message_size: usize,
 }
 
@@ -69,17 +70,23 @@ impl Shared {
         limits: BatchConfig,
         pressure: LocalReceiverAdmissionState,
         name: NodeName,
+        zone: Arc<Zone>,
         max_message_size: usize,
     ) -> Self {
         let intake = Rc::new(Intake::new(pending, limits, pressure));
-        Self { intake, counters: RefCell::default(), name, max_message_size }
+        Self { intake, counters: RefCell::default(), name, zone, max_message_size }
     }
 
-    /// Takes in one message without its frame; what is longer than the limit is cut. Receipt time is now.
-    pub(super) fn take(&self, message: &[u8], peer: Option<SocketAddr>, transport: Transport, truncated: bool) {
+    /// The source of a sender.
+    pub(super) fn source(&self, peer: Option<SocketAddr>, transport: Transport) -> Arc<Source> {
+        Arc::new(Source::new(peer, transport, Arc::clone(&self.zone)))
+    }
+
+    /// Takes in one message without its frame; what is longer than the limit is cut.
+    pub(super) fn take(&self, message: &[u8], source: &Arc<Source>, receipt: Receipt) {
         let (message, truncated) = match message.get(..self.max_message_size) {
             Some(head) if head.len() < message.len() => (head, true),
-            _ => (message, truncated),
+            _ => (message, receipt.truncated),
         };
         {
             let mut counters = self.counters.borrow_mut();
@@ -91,7 +98,7 @@ impl Shared {
             counters.truncated += u64::from(truncated);
         }
         self.intake.add(1, |pending| {
-            pending.batch.push(message, Receipt { time_unix_nano: now_unix_nano(), peer, transport, truncated });
+            pending.batch.push(message, source, Receipt { truncated, ..receipt });
             1
         });
     }

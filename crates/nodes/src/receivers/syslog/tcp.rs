@@ -3,16 +3,18 @@
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use catchment_columns::syslog::Transport;
+use catchment_columns::syslog::{Receipt, Source, Transport};
 use catchment_syslog::{Framer, FramerOptions, Step};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use super::shared::Shared;
+use crate::time::now_unix_nano;
 
 const READ_BYTES: usize = 64 * 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -71,8 +73,9 @@ impl Drop for Open {
 
 async fn connection(mut stream: TcpStream, peer: SocketAddr, framer: Framer, shared: Rc<Shared>) {
     let open = Open::new(Rc::clone(&shared));
+    let source = shared.source(Some(peer), Transport::Tcp);
     let mut frames =
-        Frames { framer, buffer: BytesMut::new(), peer, shared: Rc::clone(&shared), warned: false, cut: false };
+        Frames { framer, buffer: BytesMut::new(), peer, source, shared: Rc::clone(&shared), warned: false, cut: false };
     loop {
         shared.intake.room().await;
         frames.buffer.reserve(READ_BYTES);
@@ -126,6 +129,7 @@ struct Frames {
     framer: Framer,
     buffer: BytesMut,
     peer: SocketAddr,
+    source: Arc<Source>,
     shared: Rc<Shared>,
     warned: bool,
     /// The stream was left by us and not ended by the sender: what is incomplete is truncated.
@@ -135,11 +139,14 @@ struct Frames {
 impl Frames {
     /// Takes the frames that are complete, `end`: and what remains. False if the stream cannot be read on.
     async fn take(&mut self, end: bool) -> bool {
+        // All of one read have one time of receipt.
+        let time_unix_nano = now_unix_nano();
         loop {
             self.shared.intake.room().await;
             match self.framer.next(&self.buffer, end) {
                 Step::Frame { message, consumed, truncated } => {
-                    self.shared.take(message, Some(self.peer), Transport::Tcp, truncated || self.cut);
+                    let receipt = Receipt { time_unix_nano, truncated: truncated || self.cut };
+                    self.shared.take(message, &self.source, receipt);
                     self.buffer.advance(consumed);
                 }
                 Step::Skip { consumed, error } => {
