@@ -38,6 +38,14 @@ def syslog_seeds():
                 head = bytes([FRAMINGS[framing] | trim, min(longest, 255), 1])
                 yield "syslog_framing", case["id"] + name, head + message
             yield "syslog_framing", case["id"] + "-max16", bytes([FRAMINGS[framing], 16, 2]) + message
+    ids = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")
+    parent = "00-%s-%s-01" % ids
+    for name, text in (
+        ("traceparent", f'<14>1 - - - - - [t@1 traceparent="x" TraceParent="{parent}"] m'),
+        ("trace-ids", '<14>1 - - - - - [t@1 trace_id="%s" span_id="%s" trace_flags="01"] m' % ids),
+        ("trace-cef", f"CEF:0|v|p|1|2|n|3|traceparent={parent} trace_id=%s  span_id=%s" % ids),
+    ):
+        yield "syslog_parse", name, text.encode()
     lengths = b"4 <1>a 0012 <1> 99999999999 <1>b\n12 CEF:0|a|b|c\n7 text <1>c\r\n\0"
     for framing, number in FRAMINGS.items():
         yield "syslog_framing", f"lengths-{framing}", bytes([number, 3, 5]) + lengths

@@ -6,6 +6,7 @@ use catchment_syslog::framing::datagram;
 use catchment_syslog::severity::level;
 use catchment_syslog::{
     Cef, Format, Framer, FramerOptions, Framing, FramingError, Receipt, Record, Step, StructuredData, Zone, parse,
+    parse_into,
 };
 
 use crate::pieces::Pieces;
@@ -21,15 +22,18 @@ static ZONES: LazyLock<[Zone; 2]> =
 /// Parses `input` as one message at several moments of receipt, in UTC and in a zone with daylight saving time.
 ///
 /// Asserted: every field is a part of the input or shorter than the part it was unescaped from, absent fields are not
-/// empty text, numbers are in their ranges, fields are there only in formats that have them, and parsing twice gives
-/// the same.
+/// empty text, numbers are in their ranges, fields are there only in formats that have them, a trace context has ids that
+/// are written in the input, and parsing again into the same record gives the same.
 pub fn syslog_parse(input: &[u8]) {
     for zone in ZONES.iter() {
         for time_unix_nano in RECEIVED_UNIX_NANO {
             let receipt = Receipt { time_unix_nano, zone };
-            let record = parse(input, &receipt);
+            let mut record = parse(input, &receipt);
             check_record(input, &record);
-            assert_eq!(record, parse(input, &receipt));
+            check_trace_context(input, &record);
+            let first = record;
+            parse_into(&mut record, input, &receipt);
+            assert_eq!(record, first);
         }
     }
     let trimmed = datagram(input);
@@ -63,6 +67,17 @@ fn check_record(input: &[u8], record: &Record<'_>) {
     }
     if let Some(cef) = &record.cef {
         check_cef(input, cef);
+    }
+}
+
+fn check_trace_context(input: &[u8], record: &Record<'_>) {
+    let Some(context) = record.trace_context() else { return };
+    assert!(context.trace_id != [0; 16] && context.span_id != [0; 8]);
+    assert!(record.structured_data.is_some() || record.cef.is_some());
+    for id in [&context.trace_id[..], &context.span_id] {
+        let written: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digits = written.as_bytes();
+        assert!(input.windows(digits.len()).any(|part| part.eq_ignore_ascii_case(digits)), "{written} is made up");
     }
 }
 

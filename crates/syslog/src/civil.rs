@@ -5,6 +5,9 @@ pub(crate) const DAY_SECONDS: i64 = 86_400;
 /// Nanoseconds of a second.
 pub(crate) const SECOND_NANOS: i64 = 1_000_000_000;
 
+/// Seconds of a year, on the average of the 400 years after which the calendar repeats.
+const MEAN_YEAR_SECONDS: i64 = 31_556_952;
+
 /// A date and a time of day as somebody wrote them: fields may be out of range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Civil {
@@ -20,6 +23,7 @@ pub(crate) struct Civil {
 impl Civil {
     /// Seconds from 1970-01-01T00:00:00 to this time on the same clock, or `None` if there is no
     /// such date or time of day. Second 60 is refused: RFC 5424 section 6.2.3 rules out leap seconds.
+    #[inline]
     pub(crate) fn clock_seconds(&self) -> Option<i64> {
         let in_range = (1..=12).contains(&self.month)
             && self.day >= 1
@@ -37,39 +41,47 @@ impl Civil {
     }
 }
 
+/// Days of each month, and those before it in a year that begins in March.
+const MONTHS: [(u8, u16); 12] = [
+    (31, 306),
+    (28, 337),
+    (31, 0),
+    (30, 31),
+    (31, 61),
+    (30, 92),
+    (31, 122),
+    (31, 153),
+    (30, 184),
+    (31, 214),
+    (30, 245),
+    (31, 275),
+];
+
+#[inline]
 fn days_of_month(year: i32, month: u8) -> u8 {
-    match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    MONTHS[usize::from(month - 1)].0 + u8::from(month == 2 && is_leap)
 }
 
-/// Days from 1970-01-01 to a date. Years begin in March here, so that a leap day is the last day.
+/// Days from 1970-01-01 to a date of a year that is not negative. Years begin in March here, so that
+/// a leap day is the last day.
+#[inline]
 fn days_from_date(year: i32, month: u8, day: u8) -> i64 {
-    let month = i64::from(month);
-    let year = i64::from(year) - i64::from(month <= 2);
-    let cycle = year.div_euclid(400);
-    let year_of_cycle = year.rem_euclid(400);
-    let month_from_march = (month + 9) % 12;
-    let day_of_year = (153 * month_from_march + 2) / 5 + i64::from(day) - 1;
-    let day_of_cycle = year_of_cycle * 365 + year_of_cycle / 4 - year_of_cycle / 100 + day_of_year;
-    cycle * 146_097 + day_of_cycle - 719_468
+    // Counted from 400 years before, one whole cycle, so that no number is negative.
+    let year = (year + 400 - i32::from(month <= 2)) as u32;
+    let century = year / 100;
+    let day_of_year = u32::from(MONTHS[usize::from(month - 1)].1) + u32::from(day) - 1;
+    i64::from(year * 365 + year / 4 - century + century / 4 + day_of_year) - 719_468 - 146_097
 }
 
-/// Year and month of a time given as seconds on the clock since 1970-01-01T00:00:00.
-pub(crate) fn year_and_month(clock_seconds: i64) -> (i32, u8) {
-    let days = clock_seconds.div_euclid(DAY_SECONDS) + 719_468;
-    let cycle = days.div_euclid(146_097);
-    let day_of_cycle = days.rem_euclid(146_097);
-    let year_of_cycle = (day_of_cycle - day_of_cycle / 1460 + day_of_cycle / 36_524 - day_of_cycle / 146_096) / 365;
-    let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = cycle * 400 + year_of_cycle + i64::from(month <= 2);
+/// The year of a time given as seconds on the clock since 1970-01-01T00:00:00; in its last days
+/// perhaps the next.
+#[inline]
+pub(crate) fn year_or_next(clock_seconds: i64) -> i32 {
+    // No year begins so much earlier than years of equal length would.
+    let early = 3 * DAY_SECONDS;
     // 64-bit nanoseconds reach the years 1677 to 2262 only.
-    (year as i32, month as u8)
+    1970 + (clock_seconds + early).div_euclid(MEAN_YEAR_SECONDS) as i32
 }
 
 #[cfg(test)]
@@ -86,7 +98,11 @@ mod tests {
             let (year, month) = (i32::from(date.year()), date.month() as u8);
             let civil = Civil { year, month, day: date.day() as u8, hour: 0, minute: 0, second: 0, nano: 0 };
             assert_eq!(civil.clock_seconds(), Some(days * DAY_SECONDS), "{date}");
-            assert_eq!(year_and_month(days * DAY_SECONDS + 86_399), (year, month), "{date}");
+            for second in [0, 86_399] {
+                let guess = year_or_next(days * DAY_SECONDS + second);
+                let is_late = month == 12 && date.day() > 24;
+                assert!(guess == year || (is_late && guess == year + 1), "{date}: {guess}");
+            }
             date = date.tomorrow().unwrap();
             days += 1;
         }

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
+use crate::bytes::find;
+
 /// Replaces each backslash pair that `undo` knows by the byte it stands for. A backslash before any
 /// other byte, or at the end, stays as it is.
 pub(crate) fn unescape(raw: &[u8], undo: fn(u8) -> Option<u8>) -> Cow<'_, [u8]> {
-    let Some(first) = memchr::memchr(b'\\', raw) else {
+    let Some(first) = find(raw, b'\\') else {
         return Cow::Borrowed(raw);
     };
     let mut out = Vec::new();
@@ -23,7 +25,7 @@ pub(crate) fn unescape(raw: &[u8], undo: fn(u8) -> Option<u8>) -> Cow<'_, [u8]> 
         }
         // A pair that is not undone may still have a second backslash that begins one.
         let next = if undone.is_some() { at + 2 } else { at + 1 };
-        match raw.get(next..).and_then(|rest| memchr::memchr(b'\\', rest)) {
+        match raw.get(next..).and_then(|rest| find(rest, b'\\')) {
             Some(distance) => at = next + distance,
             None => break,
         }

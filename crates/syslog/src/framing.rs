@@ -162,7 +162,38 @@ impl Framer {
     /// no further bytes will come.
     ///
     /// Between two calls `buf` may only lose what was consumed, and grow at its end.
+    #[inline]
     pub fn next<'a>(&mut self, buf: &'a [u8], eof: bool) -> Step<'a> {
+        if let Some((message, consumed)) = self.whole_line(buf) {
+            self.offset += consumed as u64;
+            return Step::Frame { message, consumed, truncated: false };
+        }
+        self.next_unusual(buf, eof)
+    }
+
+    /// A line that begins and ends in `buf`: nearly every step on a stream of lines.
+    #[inline]
+    fn whole_line<'a>(&mut self, buf: &'a [u8]) -> Option<(&'a [u8], usize)> {
+        let first = *buf.first()?;
+        let may_be_other = match self.options.framing {
+            Framing::Newline => matches!(first, b'\n' | b'\r'),
+            Framing::Auto => matches!(first, b'1'..=b'9' | b'\n' | b'\r' | 0),
+            Framing::OctetCounting | Framing::Nul => true,
+        };
+        if self.state != State::Start || may_be_other {
+            return None;
+        }
+        let window = &buf[..buf.len().min(self.options.max_message_size.saturating_add(1))];
+        let Some(end) = memchr::memchr(b'\n', window) else {
+            self.state = State::Delimited { searched: window.len() };
+            return None;
+        };
+        self.after_counted = false;
+        let line = &buf[..end];
+        Some((line.strip_suffix(b"\r").unwrap_or(line), end + 1))
+    }
+
+    fn next_unusual<'a>(&mut self, buf: &'a [u8], eof: bool) -> Step<'a> {
         let step = self.step(buf, eof);
         let consumed = match step {
             Step::Frame { consumed, .. } | Step::Skip { consumed, .. } | Step::Error { consumed, .. } => consumed,

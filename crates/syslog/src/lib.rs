@@ -6,6 +6,7 @@
 //!    datagram ([`framing::datagram`]). Memory is bounded by the message limit.
 //! 2. [`parse`] reads one message into a [`Record`] whose fields borrow from the message. Usual
 //!    lines need no allocation, and any input takes time in proportion to its length.
+//!    [`Record::trace_context`] finds the trace that the message belongs to.
 //!
 //! Every byte sequence gives a record. Text that no rule can place stays in
 //! [`Record::message`], or [`Record::fully_parsed`] is false and the caller keeps the raw input.
@@ -22,6 +23,7 @@
 //! assert_eq!(record.message, Some(&b"session opened"[..]));
 //! ```
 
+mod bytes;
 mod cef;
 mod civil;
 mod escape;
@@ -33,9 +35,11 @@ pub mod severity;
 mod stamp;
 mod structured_data;
 pub mod time;
+pub mod trace;
 
 pub use cef::{Cef, Extensions};
 pub use framing::{Framer, FramerOptions, Framing, FramingError, Step};
-pub use record::{Format, Record, parse};
+pub use record::{Format, Record, parse, parse_into};
 pub use structured_data::{Element, Elements, Params, StructuredData};
 pub use time::{Receipt, Zone, ZoneError};
+pub use trace::TraceContext;

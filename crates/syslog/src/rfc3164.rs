@@ -3,12 +3,16 @@
 //! Each part of the header is optional. A part is taken only if it looks like what it should be, so
 //! that words of a message never become a host or a time.
 
+mod lead;
+
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::bytes::{COLON, HOST, SPACE, TAG, class_of, find, span};
 use crate::cef::Cef;
 use crate::record::{Format, Record};
-use crate::stamp::{self, Scan};
+use crate::stamp::{self, Stamp};
 use crate::time::Receipt;
+use lead::{Clock, Lead, lead};
 
 /// Longest name of a tag. RFC 3164 section 5.3 says 32; some daemons have longer names.
 const MAX_TAG_NAME: usize = 48;
@@ -16,47 +20,54 @@ const MAX_TAG_NAME: usize = 48;
 const MAX_TAG_PID: usize = 128;
 /// Longest host word: a full domain name.
 const MAX_HOST: usize = 255;
-/// Words before a colon that are no tag.
-const NOT_A_TAG: [&[u8]; 4] = [b"CEF", b"LEEF", b"http", b"https"];
 
-/// Reads what follows PRI, or the whole input if it has none.
-pub(crate) fn parse<'a>(text: &'a [u8], has_pri: bool, receipt: &Receipt<'_>) -> Record<'a> {
+/// Reads into `record` what follows PRI, or the whole input if it has none.
+pub(crate) fn parse<'a>(record: &mut Record<'a>, text: &'a [u8], has_pri: bool, receipt: &Receipt<'_>) {
     let text = if has_pri { skip_spaces(text) } else { text };
-    let mut record = Record::empty(Format::Rfc3164);
     if let Some(cef) = Cef::parse(text) {
         let format = if has_pri { Format::CefRfc3164 } else { Format::Cef };
-        record.set_cef(format, cef, receipt);
-        return record;
+        return record.set_cef(format, cef, receipt);
+    }
+    if let Some((stamp, len)) = stamp::scan_usual(text) {
+        set_time(record, stamp, receipt);
+        return behind_stamp(record, &text[len..], None, receipt);
     }
     match lead(text) {
-        Some(lead) => with_lead(&mut record, &lead, receipt),
-        None => without_stamp(&mut record, text, receipt),
+        Some(lead) => with_lead(record, &lead, receipt),
+        None => without_stamp(record, text, receipt),
     }
-    record
 }
 
-fn with_lead<'a>(record: &mut Record<'a>, lead: &Lead<'a>, receipt: &Receipt<'_>) {
-    record.prefix = lead.prefix;
-    match &lead.clock {
-        Clock::Stamp(scan) => {
-            let resolved = scan.stamp.resolve(receipt);
-            record.time_unix_nano = resolved.time_unix_nano;
-            record.fully_parsed = resolved.complete;
-        }
-        Clock::Uptime => {}
-        Clock::Missing => return content(record, lead.rest, receipt),
-    }
-    let rest = skip_spaces(lead.rest);
+#[inline(always)]
+fn set_time(record: &mut Record<'_>, stamp: Stamp<'_>, receipt: &Receipt<'_>) {
+    let resolved = stamp.resolve(receipt);
+    record.time_unix_nano = resolved.time_unix_nano;
+    record.fully_parsed = resolved.complete;
+}
+
+/// Host and content. The origin is the host where no other follows.
+fn behind_stamp<'a>(record: &mut Record<'a>, rest: &'a [u8], origin: Option<&'a [u8]>, receipt: &Receipt<'_>) {
+    let rest = skip_spaces(rest);
     match host(rest) {
         Some((name, rest)) => {
             record.hostname = name;
             content(record, skip_lone_colon(rest), receipt);
         }
         None => {
-            record.hostname = lead.origin.and_then(unless_nil);
+            record.hostname = origin.and_then(unless_nil);
             content(record, rest, receipt);
         }
     }
+}
+
+fn with_lead<'a>(record: &mut Record<'a>, lead: &Lead<'a>, receipt: &Receipt<'_>) {
+    record.prefix = lead.prefix;
+    match &lead.clock {
+        Clock::Stamp(scan) => set_time(record, scan.stamp, receipt),
+        Clock::Uptime => {}
+        Clock::Missing => return content(record, lead.rest, receipt),
+    }
+    behind_stamp(record, lead.rest, lead.origin, receipt);
 }
 
 /// A header without time: `tag: text`, `host tag: text`, `host CEF:...`, or no header.
@@ -109,163 +120,51 @@ fn unless_nil(word: &[u8]) -> Option<&[u8]> {
     (word != b"-").then_some(word)
 }
 
-/// What stands in the place of the time.
-enum Clock<'a> {
-    Stamp(Scan<'a>),
-    /// Time since the device started: no instant.
-    Uptime,
-    Missing,
-}
-
-/// The part of the header up to the stamp.
-struct Lead<'a> {
-    /// Text before the stamp, if it says anything.
-    prefix: Option<&'a [u8]>,
-    /// The name before the stamp.
-    origin: Option<&'a [u8]>,
-    clock: Clock<'a>,
-    rest: &'a [u8],
-}
-
-/// The stamp at the start, or behind what Cisco devices put before it.
-fn lead(text: &[u8]) -> Option<Lead<'_>> {
-    match stamp::scan(text) {
-        Some(scan) => {
-            let rest = &text[scan.len..];
-            Some(Lead { prefix: None, origin: None, clock: Clock::Stamp(scan), rest })
-        }
-        None => cisco_lead(text),
-    }
-}
-
-/// `counter: counter: origin: : *stamp`, each part optional; after a counter also an uptime, or
-/// straight the `%` of a message name.
-fn cisco_lead(text: &[u8]) -> Option<Lead<'_>> {
-    let mut at = 0;
-    let mut counters = 0;
-    while counters < 2 {
-        let Some(len) = counter_len(&text[at..]) else { break };
-        at = after_spaces(text, at + len);
-        counters += 1;
-    }
-    let numbered = counters > 0;
-    let (at, colon) = after_lone_colon(text, at);
-    if let Some((marked, scan, end)) = marked_stamp(text, at) {
-        let prefix = (numbered || marked).then(|| text[..end - scan.len].trim_ascii_end());
-        return Some(Lead { prefix, origin: None, clock: Clock::Stamp(scan), rest: &text[end..] });
-    }
-    if let Some((origin, after)) = origin(text, at) {
-        let (after, _) = after_lone_colon(text, after_spaces(text, after));
-        if let Some((marked, scan, end)) = marked_stamp(text, after) {
-            // Without any other sign of such a header, `word: stamp` is a tag and its message.
-            if numbered || colon || marked || scan.colon {
-                let prefix = (numbered || marked).then(|| text[..end - scan.len].trim_ascii_end());
-                let rest = &text[end..];
-                return Some(Lead { prefix, origin: Some(origin), clock: Clock::Stamp(scan), rest });
-            }
-        }
-    }
-    if !numbered {
-        return None;
-    }
-    if let Some(len) = uptime_len(&text[at..]) {
-        let (prefix, rest) = text.split_at(at + len);
-        return Some(Lead { prefix: Some(prefix), origin: None, clock: Clock::Uptime, rest });
-    }
-    if text.get(at) == Some(&b'%') {
-        let (prefix, rest) = text.split_at(at);
-        let prefix = Some(prefix.trim_ascii_end());
-        return Some(Lead { prefix, origin: None, clock: Clock::Missing, rest });
-    }
-    None
-}
-
-/// Length of a counter with its colon. The digits may also begin an uptime or an address, so a
-/// space, a mark, a message name or a stamp must follow.
-fn counter_len(text: &[u8]) -> Option<usize> {
-    let digits = text.iter().take(20).take_while(|byte| byte.is_ascii_digit()).count();
-    let after = text.get(digits..)?.strip_prefix(b":")?;
-    let parted = matches!(after.first(), Some(b' ' | b'*' | b'.' | b'%'));
-    (digits > 0 && (parted || stamp::scan(after).is_some())).then_some(digits + 1)
-}
-
-/// The position after a colon that stands alone, and whether there was one.
-fn after_lone_colon(text: &[u8], at: usize) -> (usize, bool) {
-    if text[at..].starts_with(b": ") { (after_spaces(text, at + 1), true) } else { (at, false) }
-}
-
-/// A stamp at `at` with an optional mark: `*` for a clock that was never set, `.` for one that is out
-/// of step. Gives whether it was marked, and the position after the stamp.
-fn marked_stamp(text: &[u8], at: usize) -> Option<(bool, Scan<'_>, usize)> {
-    let marked = matches!(text.get(at), Some(b'*' | b'.'));
-    let start = at + usize::from(marked);
-    let scan = stamp::scan(&text[start..])?;
-    Some((marked, scan, start + scan.len))
-}
-
-/// A name with a colon at `at`, and the position after the colon. An address may have colons in it.
-fn origin(text: &[u8], at: usize) -> Option<(&[u8], usize)> {
-    let rest = &text[at..];
-    let word_len = rest.iter().take(MAX_HOST).take_while(|byte| is_host_byte(**byte)).count();
-    let word = &rest[..word_len];
-    let colon = match rest.get(word_len) {
-        Some(b' ') if word.ends_with(b":") => word_len - 1,
-        _ => memchr::memchr(b':', word)?,
-    };
-    (colon > 0).then(|| (&rest[..colon], at + colon + 1))
-}
-
-/// Length of an uptime with its colon: `13w1d:`, `1y02w:`, or `00:01:46:`.
-fn uptime_len(text: &[u8]) -> Option<usize> {
-    let word_len = text.iter().position(|byte| *byte == b' ').unwrap_or(text.len()).min(24);
-    let word = text[..word_len].strip_suffix(b":")?;
-    let is_clock = matches!(word, [_, _, b':', _, _, b':', _, _])
-        && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b':');
-    let is_units = word.first().is_some_and(u8::is_ascii_digit)
-        && word.last().is_some_and(u8::is_ascii_lowercase)
-        && word.iter().all(|byte| byte.is_ascii_digit() || b"ywdhms".contains(byte))
-        && word.windows(2).all(|pair| pair[0].is_ascii_digit() || pair[1].is_ascii_digit());
-    (is_clock || is_units).then_some(word_len)
-}
-
 /// The host word at the start of `rest` (`-` is no name), and what follows the space after it.
+#[inline]
 fn host(rest: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
-    let end = rest.iter().take(MAX_HOST + 1).take_while(|byte| is_host_byte(**byte)).count();
+    let (mut end, mut seen) = (0, 0);
+    while let Some(byte) = rest.get(end)
+        && class_of(*byte) & HOST != 0
+        && end <= MAX_HOST
+    {
+        seen |= class_of(*byte);
+        end += 1;
+    }
     let word = &rest[..end];
     let after = match rest.get(end) {
         None => &rest[end..],
         Some(b' ') => &rest[end + 1..],
         Some(_) => return None,
     };
-    if word.is_empty()
-        || end > MAX_HOST
-        || word[0] == b'%'
-        || word.starts_with(b"CEF:")
-        || word.starts_with(b"LEEF:")
-        || memchr::memchr(b':', word).is_some_and(|at| word[at..].starts_with(b"://"))
-    {
+    if word.is_empty() || end > MAX_HOST || word[0] == b'%' {
         return None;
     }
-    if word == b"-" {
-        return Some((None, after));
+    if seen & COLON != 0 {
+        return host_with_colon(word).map(|name| (Some(name), after));
     }
-    match word.strip_suffix(b":") {
-        Some(_) if is_ipv6(word) => Some((Some(word), after)),
-        Some(address) if is_ipv4(address) || is_ipv6(address) => Some((Some(address), after)),
-        Some(_) => None,
-        None => Some((Some(word), after)),
-    }
+    Some((unless_nil(word), after))
 }
 
-fn is_host_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"._:%/@+-".contains(&byte)
+/// The host in a word that has a colon in it: an address, or a name with a port.
+fn host_with_colon(word: &[u8]) -> Option<&[u8]> {
+    let colon = find(word, b':')?;
+    if word.starts_with(b"CEF:") || word.starts_with(b"LEEF:") || word[colon..].starts_with(b"://") {
+        return None;
+    }
+    match word.strip_suffix(b":") {
+        Some(_) if is_ipv6(word) => Some(word),
+        Some(address) if is_ipv4(address) || is_ipv6(address) => Some(address),
+        Some(_) => None,
+        None => Some(word),
+    }
 }
 
 fn is_ipv6(word: &[u8]) -> bool {
-    let address = memchr::memchr(b'%', word).map_or(word, |zone| &word[..zone]);
+    let address = find(word, b'%').map_or(word, |zone| &word[..zone]);
     // The longest text form has 45 characters; anything else need not be tried.
     address.len() <= 45
-        && memchr::memchr(b':', address).is_some()
+        && find(address, b':').is_some()
         && std::str::from_utf8(address).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
 }
 
@@ -285,8 +184,9 @@ struct Tag<'a> {
 }
 
 /// The tag at the start of `text`.
+#[inline]
 fn tag(text: &[u8]) -> Option<Tag<'_>> {
-    let len = text.iter().take(MAX_TAG_NAME + 1).take_while(|byte| is_tag_byte(**byte)).count();
+    let len = span(&text[..text.len().min(MAX_TAG_NAME + 1)], TAG);
     if len == 0 || len > MAX_TAG_NAME {
         return None;
     }
@@ -294,34 +194,46 @@ fn tag(text: &[u8]) -> Option<Tag<'_>> {
     match text.get(len)? {
         b':' => {
             let after = &text[len + 1..];
-            let is_other = (NOT_A_TAG.contains(&name) && !is_tag_of_cef(name, after))
-                || after.starts_with(b":")
-                || after.starts_with(b"//")
-                || (len == 1 && after.starts_with(b"\\"))
-                || is_clock_or_date(name, after)
-                || is_ipv6(first_word(text));
-            (!is_other).then_some(Tag { raw: name, name, pid: None, colon: true, after })
+            let starts = match after.first() {
+                // By far the most tags.
+                Some(b' ') | None => !is_other_word(text, name, after),
+                Some(b':') => false,
+                Some(_) => {
+                    !(after.starts_with(b"//")
+                        || (len == 1 && after.starts_with(b"\\"))
+                        || is_clock_or_date(name, after)
+                        || is_other_word(text, name, after))
+                }
+            };
+            starts.then_some(Tag { raw: name, name, pid: None, colon: true, after })
         }
         b'[' => bracketed_tag(text, len),
         _ => None,
     }
 }
 
-/// Whether the name is the program that sends CEF, and not the beginning of the CEF text.
-fn is_tag_of_cef(name: &[u8], after: &[u8]) -> bool {
-    name == b"CEF" && Cef::parse(skip_spaces(after)).is_some()
+/// Whether `name` before a colon begins something else than a message: another format, a URL, or an
+/// address.
+fn is_other_word(text: &[u8], name: &[u8], after: &[u8]) -> bool {
+    match name {
+        // The program that sends CEF, and not the beginning of the CEF text.
+        b"CEF" => Cef::parse(skip_spaces(after)).is_none(),
+        b"LEEF" | b"http" | b"https" => true,
+        // Else no group of an address.
+        _ => name.len() <= 4 && name.iter().all(u8::is_ascii_hexdigit) && is_ipv6(first_word(text)),
+    }
 }
 
 /// A tag whose name of `name_len` bytes is followed by brackets.
 fn bracketed_tag(text: &[u8], name_len: usize) -> Option<Tag<'_>> {
     let inside = &text[name_len + 1..];
     let limit = inside.len().min(MAX_TAG_PID + 1);
-    let pid_len = memchr::memchr(b']', &inside[..limit])?;
+    let pid_len = find(&inside[..limit], b']')?;
     let pid = &inside[..pid_len];
     let end = name_len + 1 + pid_len + 1;
     let colon = text.get(end) == Some(&b':');
     // Without a colon a bracket with words in it, or with text behind it, is no process id.
-    let is_pid = pid.iter().all(|byte| !byte.is_ascii_control() && !b"[\"=".contains(byte))
+    let is_pid = pid.iter().all(|byte| !byte.is_ascii_control() && !matches!(byte, b'[' | b'"' | b'='))
         && (colon || (matches!(text.get(end), None | Some(b' ')) && !pid.contains(&b' ')));
     is_pid.then(|| Tag {
         raw: &text[..end],
@@ -330,10 +242,6 @@ fn bracketed_tag(text: &[u8], name_len: usize) -> Option<Tag<'_>> {
         colon,
         after: &text[end + usize::from(colon)..],
     })
-}
-
-fn is_tag_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-_./@#+~\\".contains(&byte)
 }
 
 /// Whether `name:after` is a time of day, a date with one, or a hardware address: digits on both
@@ -347,7 +255,7 @@ fn is_clock_or_date(name: &[u8], after: &[u8]) -> bool {
 fn first_word(text: &[u8]) -> &[u8] {
     // An address with its zone has at most 61 characters.
     let limit = &text[..text.len().min(64)];
-    let word = memchr::memchr(b' ', limit).map_or(limit, |end| &limit[..end]);
+    let word = find(limit, b' ').map_or(limit, |end| &limit[..end]);
     match word.strip_suffix(b":") {
         Some(address) if !address.ends_with(b":") => address,
         _ => word,
@@ -365,7 +273,7 @@ fn skip_spaces(text: &[u8]) -> &[u8] {
 }
 
 fn after_spaces(text: &[u8], at: usize) -> usize {
-    at + text[at..].iter().take_while(|byte| **byte == b' ').count()
+    at + span(&text[at..], SPACE)
 }
 
 #[cfg(test)]

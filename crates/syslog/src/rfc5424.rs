@@ -1,5 +1,6 @@
 //! The format of RFC 5424.
 
+use crate::bytes::{DIGIT, find, span};
 use crate::cef::Cef;
 use crate::record::{Format, Record};
 use crate::stamp;
@@ -8,26 +9,31 @@ use crate::time::Receipt;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Reads what follows PRI, or gives `None` if it is not this format: a version, a space, and then
-/// `- ` or the date of an RFC 3339 stamp.
-pub(crate) fn parse<'a>(text: &'a [u8], receipt: &Receipt<'_>) -> Option<Record<'a>> {
-    let (version, text) = version(text)?;
-    if !text.starts_with(b"- ") && !stamp::begins_like_rfc3339(text) {
-        return None;
-    }
-    let mut record = Record::empty(Format::Rfc5424);
+/// Reads into `record` what follows PRI, or gives false and leaves it as it was if that is not this
+/// format: a version, a space, and then `- ` or the date of an RFC 3339 stamp.
+pub(crate) fn parse<'a>(record: &mut Record<'a>, text: &'a [u8], receipt: &Receipt<'_>) -> bool {
+    let Some((version, text)) = version(text) else { return false };
+    let mut fields = if let Some((stamp, len)) = stamp::rfc3339(text) {
+        let resolved = stamp.resolve(receipt);
+        record.time_unix_nano = resolved.time_unix_nano;
+        Fields { rest: text.get(len + 1..), well_formed: resolved.complete }
+    } else if text.starts_with(b"- ") {
+        Fields { rest: Some(&text[2..]), well_formed: true }
+    } else if stamp::begins_like_rfc3339(text) {
+        let mut fields = Fields { rest: Some(text), well_formed: false };
+        fields.next();
+        fields
+    } else {
+        return false;
+    };
+    record.format = Format::Rfc5424;
     record.version = Some(version);
-
-    let mut fields = Fields { rest: Some(text), well_formed: true };
-    if let Some(written) = fields.next() {
-        let resolved = stamp::rfc3339(written).map(|stamp| stamp.resolve(receipt));
-        record.time_unix_nano = resolved.and_then(|resolved| resolved.time_unix_nano);
-        fields.well_formed &= resolved.is_some_and(|resolved| resolved.complete);
-    }
     record.hostname = fields.next();
     for field in [&mut record.app_name, &mut record.proc_id, &mut record.msg_id] {
         // Some senders of CEF leave the rest of the header out.
-        if fields.rest.is_some_and(|rest| Cef::parse(rest).is_some()) {
+        if let Some(rest @ [b'C', ..]) = fields.rest
+            && Cef::parse(rest).is_some()
+        {
             break;
         }
         *field = fields.next();
@@ -53,12 +59,12 @@ pub(crate) fn parse<'a>(text: &'a [u8], receipt: &Receipt<'_>) -> Option<Record<
         Some(cef) => record.set_cef(Format::CefRfc5424, cef, receipt),
         None => record.set_message(message),
     }
-    Some(record)
+    true
 }
 
 /// VERSION and the space after it.
 fn version(text: &[u8]) -> Option<(u16, &[u8])> {
-    let len = text.iter().take(4).take_while(|byte| byte.is_ascii_digit()).count();
+    let len = span(&text[..text.len().min(4)], DIGIT);
     let rest = text.get(len..)?.strip_prefix(b" ")?;
     if len == 0 || len > 3 || text[0] == b'0' {
         return None;
@@ -77,12 +83,13 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// The next field, if it is there, not empty and not `-`.
+    #[inline(always)]
     fn next(&mut self) -> Option<&'a [u8]> {
         let Some(text) = self.rest else {
             self.well_formed = false;
             return None;
         };
-        let field = match memchr::memchr(b' ', text) {
+        let field = match find(text, b' ') {
             Some(end) => {
                 self.rest = Some(&text[end + 1..]);
                 &text[..end]

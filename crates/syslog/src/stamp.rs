@@ -5,30 +5,16 @@
 //! the general way. A stamp is recognised by its shape; whether such a date exists is decided when
 //! it is resolved, so that an impossible date still ends where the next field begins.
 
+mod zone;
+
+use crate::bytes::{self, digit_pairs};
 use crate::civil::Civil;
 use crate::time::{Receipt, Zone};
-
-/// Zone words other than UTC and GMT that follow a time. They are read in the configured zone, for
-/// many of them mean different offsets in different countries.
-const ZONE_WORDS: [&[u8]; 53] = [
-    b"WET", b"WEST", b"CET", b"CEST", b"MET", b"MEST", b"EET", b"EEST", b"MSK", b"MSD", b"BST", b"IST", b"EST", b"EDT",
-    b"CST", b"CDT", b"MST", b"MDT", b"PST", b"PDT", b"AKST", b"AKDT", b"HST", b"HDT", b"AST", b"ADT", b"NST", b"NDT",
-    b"JST", b"KST", b"SGT", b"HKT", b"PHT", b"ICT", b"WIB", b"PKT", b"TRT", b"AEST", b"AEDT", b"ACST", b"ACDT",
-    b"AWST", b"NZST", b"NZDT", b"SAST", b"CAT", b"EAT", b"WAT", b"BRT", b"BRST", b"ART", b"CLT", b"CLST",
-];
+use zone::{WrittenZone, separate_zone};
+pub(crate) use zone::{offset, offset_with_name};
 
 /// Fraction with more digits than nanoseconds have; never a valid value of [`Civil::nano`].
 const TOO_PRECISE: u32 = u32::MAX;
-
-/// The zone as the stamp has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WrittenZone<'a> {
-    Missing,
-    /// Seconds east of UTC.
-    Offset(i32),
-    /// A zone word other than UTC and GMT.
-    Word(&'a [u8]),
-}
 
 /// A time stamp as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,15 +48,16 @@ pub(crate) struct Resolved {
 impl Stamp<'_> {
     /// The instant, with the configured zone where the stamp has none and the guessed year where
     /// it has no year.
+    #[inline]
     pub(crate) fn resolve(&self, receipt: &Receipt<'_>) -> Resolved {
         self.resolve_in(receipt.zone, receipt.time_unix_nano)
     }
 
     /// As [`Stamp::resolve`] with another default zone.
+    #[inline]
     pub(crate) fn resolve_in(&self, default_zone: &Zone, received_unix_nano: i64) -> Resolved {
         let written;
         let zone = match self.zone {
-            WrittenZone::Offset(0) => &Zone::Utc,
             WrittenZone::Offset(seconds) => {
                 written = Zone::Fixed(seconds);
                 &written
@@ -97,17 +84,31 @@ pub(crate) fn scan(text: &[u8]) -> Option<Scan<'_>> {
     tail(text, core)
 }
 
-/// Reads `token` as an RFC 3339 time stamp. Besides the grammar of RFC 5424 section 6.2.3 it takes
-/// up to nine digits of fraction, a comma before them, offsets without colon, and no offset.
-pub(crate) fn rfc3339(token: &[u8]) -> Option<Stamp<'_>> {
-    let core = fixed_iso(token).filter(|_| token.get(10) == Some(&b'T'))?;
-    let scan = tail(token, core)?;
-    (scan.len == token.len() && !scan.colon).then_some(scan.stamp)
+/// What [`scan`] gives, and its length, for the stamps that nearly all devices send; `None` for any
+/// other. In one piece, so that the parts of the stamp stay in registers.
+#[inline(always)]
+pub(crate) fn scan_usual(text: &[u8]) -> Option<(Stamp<'_>, usize)> {
+    let core = match text.first()? {
+        b'0'..=b'9' => fixed_iso(text)?,
+        _ => fixed_bsd(text)?,
+    };
+    let (stamp, end) = attached(text, core);
+    ends(text, end).then_some((stamp, end))
+}
+
+/// The RFC 3339 time stamp that `text` begins with, and its length; a space or the end of the text
+/// follows. Besides the grammar of RFC 5424 section 6.2.3 it takes up to nine digits of fraction, a
+/// comma before them, offsets without colon, and no offset.
+#[inline(always)]
+pub(crate) fn rfc3339(text: &[u8]) -> Option<(Stamp<'_>, usize)> {
+    let core = fixed_iso(text).filter(|_| text[10] == b'T')?;
+    let (stamp, end) = attached(text, core);
+    matches!(text.get(end), None | Some(b' ')).then_some((stamp, end))
 }
 
 /// Whether `text` begins with `dddd-dd-ddT`.
 pub(crate) fn begins_like_rfc3339(text: &[u8]) -> bool {
-    text.len() >= 11 && iso_date(text).is_some() && text[10] == b'T'
+    text.get(10) == Some(&b'T') && iso_date(text).is_some()
 }
 
 /// Date and time up to the seconds, and where they end.
@@ -118,6 +119,7 @@ struct Core {
 }
 
 /// `Mmm dd hh:mm:ss` with the day padded by a space or a zero.
+#[inline(always)]
 fn fixed_bsd(text: &[u8]) -> Option<Core> {
     let b: &[u8; 15] = text.first_chunk()?;
     if b[3] != b' ' || b[6] != b' ' {
@@ -131,6 +133,7 @@ fn fixed_bsd(text: &[u8]) -> Option<Core> {
 }
 
 /// `yyyy-mm-dd hh:mm:ss` with `T` or a space between.
+#[inline(always)]
 fn fixed_iso(text: &[u8]) -> Option<Core> {
     let b: &[u8; 19] = text.first_chunk()?;
     let (year, month, day) = iso_date(b)?;
@@ -172,22 +175,48 @@ fn general_bsd(text: &[u8]) -> Option<Core> {
     Some(Core { civil, has_year: year.is_some(), end: at + 8 })
 }
 
-/// What may follow the seconds: fraction, zone, year, colon. `None` if something else follows.
-fn tail(text: &[u8], core: Core) -> Option<Scan<'_>> {
-    let Core { mut civil, mut has_year, mut end } = core;
+/// What may touch the seconds: fraction, then `Z` or an offset. Gives the end of it too.
+#[inline(always)]
+fn attached(text: &[u8], core: Core) -> (Stamp<'_>, usize) {
+    let Core { mut civil, has_year, mut end } = core;
     if matches!(text.get(end), Some(b'.' | b',')) {
-        let fraction = &text[end + 1..];
-        let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let digits = bytes::span(&text[end + 1..], bytes::DIGIT);
         if digits > 0 {
-            civil.nano = nanos(&fraction[..digits]);
+            civil.nano = nanos(&text[end + 1..=end + digits]);
             end += 1 + digits;
         }
     }
     let mut zone = WrittenZone::Missing;
-    if let Some((attached, len)) = numeric_zone(&text[end..]) {
-        zone = attached;
-        end += len;
+    match text.get(end) {
+        Some(b'Z' | b'z') => {
+            zone = WrittenZone::Offset(0);
+            end += 1;
+        }
+        Some(b'+' | b'-') => {
+            if let Some((seconds, len)) = offset(&text[end..]) {
+                zone = WrittenZone::Offset(seconds);
+                end += len;
+            }
+        }
+        _ => {}
     }
+    (Stamp { civil, has_year, zone }, end)
+}
+
+/// Whether the text ends, or a word follows that nothing of a stamp begins with.
+#[inline]
+fn ends(text: &[u8], end: usize) -> bool {
+    match (text.get(end), text.get(end + 1)) {
+        (None, _) | (Some(b' '), None) => true,
+        (Some(b' '), Some(next)) => bytes::class_of(*next) & bytes::STAMP_MORE == 0,
+        _ => false,
+    }
+}
+
+/// What may follow the seconds: fraction, zone, year, colon. `None` if something else follows.
+fn tail(text: &[u8], core: Core) -> Option<Scan<'_>> {
+    let (stamp, end) = attached(text, core);
+    let (Stamp { mut civil, mut has_year, mut zone }, mut end) = (stamp, end);
     if !is_boundary(text, end) {
         return None;
     }
@@ -234,69 +263,7 @@ fn is_boundary(text: &[u8], end: usize) -> bool {
     }
 }
 
-/// `Z` or an offset, as it may touch the time.
-fn numeric_zone(text: &[u8]) -> Option<(WrittenZone<'_>, usize)> {
-    match text.first()? {
-        b'Z' | b'z' => Some((WrittenZone::Offset(0), 1)),
-        b'+' | b'-' => offset(text).map(|(seconds, len)| (WrittenZone::Offset(seconds), len)),
-        _ => None,
-    }
-}
-
-/// A zone parted from the time by spaces.
-fn separate_zone(text: &[u8]) -> Option<(WrittenZone<'_>, usize)> {
-    let found = match text.first()? {
-        b'+' | b'-' => numeric_zone(text)?,
-        b'A'..=b'Z' => {
-            let len = text.iter().take(5).take_while(|byte| byte.is_ascii_uppercase()).count();
-            let word = &text[..len];
-            if word == b"Z" {
-                (WrittenZone::Offset(0), 1)
-            } else if let Some((seconds, len)) = offset_with_name(text) {
-                (WrittenZone::Offset(seconds), len)
-            } else if ZONE_WORDS.contains(&word) {
-                (WrittenZone::Word(word), len)
-            } else {
-                return None;
-            }
-        }
-        _ => return None,
-    };
-    is_boundary(text, found.1).then_some(found)
-}
-
-/// Offset from UTC in seconds at the start of `text`, and its length: `+hh:mm`, `+hhmm` or `+hh`.
-pub(crate) fn offset(text: &[u8]) -> Option<(i32, usize)> {
-    let sign = match text.first()? {
-        b'+' => 1,
-        b'-' => -1,
-        _ => return None,
-    };
-    let hours = two_digits(*text.get(1)?, *text.get(2)?)?;
-    let two_at = |at: usize| two_digits(*text.get(at)?, *text.get(at + 1)?);
-    let (minutes, len) = if text.get(3) == Some(&b':') {
-        two_at(4).map_or((0, 3), |minutes| (minutes, 6))
-    } else {
-        two_at(3).map_or((0, 3), |minutes| (minutes, 5))
-    };
-    let in_range = hours < 24 && minutes < 60 && !text.get(len).is_some_and(u8::is_ascii_digit);
-    in_range.then_some((sign * (i32::from(hours) * 3600 + i32::from(minutes) * 60), len))
-}
-
-/// As [`offset`], or `UTC` or `GMT` with or without an offset, which may have one digit there.
-pub(crate) fn offset_with_name(text: &[u8]) -> Option<(i32, usize)> {
-    let Some(after) = text.strip_prefix(b"UTC").or_else(|| text.strip_prefix(b"GMT")) else {
-        return offset(text);
-    };
-    let behind = offset(after).or_else(|| match after {
-        [b'+', hours @ b'0'..=b'9', ..] => Some((i32::from(hours - b'0') * 3600, 2)),
-        [b'-', hours @ b'0'..=b'9', ..] => Some((-i32::from(hours - b'0') * 3600, 2)),
-        _ => None,
-    });
-    let (seconds, len) = behind.unwrap_or((0, 0));
-    Some((seconds, 3 + len))
-}
-
+#[inline]
 fn month(a: u8, b: u8, c: u8) -> Option<u8> {
     match &[a | 0x20, b | 0x20, c | 0x20] {
         b"jan" => Some(1),
@@ -316,22 +283,18 @@ fn month(a: u8, b: u8, c: u8) -> Option<u8> {
 }
 
 /// `hh:mm:ss` at the start of `text`.
+#[inline(always)]
 fn time_of_day(text: &[u8]) -> Option<(u8, u8, u8)> {
-    let b: &[u8; 8] = text.first_chunk()?;
-    if b[2] != b':' || b[5] != b':' {
-        return None;
-    }
-    Some((two_digits(b[0], b[1])?, two_digits(b[3], b[4])?, two_digits(b[6], b[7])?))
+    let pairs = digit_pairs(bytes::word(text, 0)?, b"00:00:00")?.to_le_bytes();
+    Some((pairs[0], pairs[3], pairs[6]))
 }
 
 /// `yyyy-mm-dd` at the start of `text`.
+#[inline(always)]
 fn iso_date(text: &[u8]) -> Option<(i32, u8, u8)> {
-    let b: &[u8; 10] = text.first_chunk()?;
-    if b[4] != b'-' || b[7] != b'-' {
-        return None;
-    }
-    let year = i32::from(two_digits(b[0], b[1])?) * 100 + i32::from(two_digits(b[2], b[3])?);
-    Some((year, two_digits(b[5], b[6])?, two_digits(b[8], b[9])?))
+    let pairs = digit_pairs(bytes::word(text, 0)?, b"0000-00-")?.to_le_bytes();
+    let day = two_digits(*text.get(8)?, *text.get(9)?)?;
+    Some((i32::from(pairs[0]) * 100 + i32::from(pairs[2]), pairs[5], day))
 }
 
 /// Four digits at `at`.
@@ -342,19 +305,22 @@ fn year_at(text: &[u8], at: usize) -> Option<i32> {
 
 /// The position after one or more spaces at `at`.
 fn spaces(text: &[u8], at: usize) -> Option<usize> {
-    let count = text.get(at..)?.iter().take_while(|byte| **byte == b' ').count();
+    let count = bytes::span(text.get(at..)?, bytes::SPACE);
     (count > 0).then_some(at + count)
 }
 
+#[inline]
 fn digit(byte: u8) -> Option<u8> {
     byte.is_ascii_digit().then(|| byte - b'0')
 }
 
+#[inline]
 fn two_digits(tens: u8, ones: u8) -> Option<u8> {
     Some(digit(tens)? * 10 + digit(ones)?)
 }
 
 /// Nanoseconds of a fraction given by its digits.
+#[inline]
 fn nanos(digits: &[u8]) -> u32 {
     if digits.len() > 9 {
         return TOO_PRECISE;
@@ -363,5 +329,7 @@ fn nanos(digits: &[u8]) -> u32 {
     (digits.len()..9).fold(value, |value, _| value * 10)
 }
 
+#[cfg(test)]
+mod agreement_tests;
 #[cfg(test)]
 mod tests;

@@ -6,10 +6,12 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
-use crate::civil::{Civil, DAY_SECONDS, SECOND_NANOS, year_and_month};
+use crate::civil::{Civil, DAY_SECONDS, SECOND_NANOS, year_or_next};
 
 /// How far a stamp without a year may lie in the future before it belongs to the year before.
 const YEAR_GUESS_AHEAD_NANOS: i64 = 7 * DAY_SECONDS * SECOND_NANOS;
+/// More than any offset of the time zone database.
+const MAX_OFFSET_SECONDS: i64 = 26 * 3600;
 /// Clock skew allowed between device and receiver when a local time occurs twice.
 const FOLD_GRACE_NANOS: i64 = 300 * SECOND_NANOS;
 
@@ -75,16 +77,6 @@ pub struct Receipt<'z> {
 }
 
 impl Zone {
-    /// Offset from UTC in seconds at an instant.
-    fn offset_at(&self, time_unix_nano: i64) -> i64 {
-        match self {
-            Self::Utc => 0,
-            Self::Fixed(seconds) => i64::from(*seconds),
-            Self::Named(zone) => named_offset(zone, time_unix_nano),
-            Self::Local => named_offset(&TimeZone::system(), time_unix_nano),
-        }
-    }
-
     /// Whether the clocks of this zone carry the abbreviation `word` at an instant.
     pub(crate) fn has_abbreviation(&self, word: &[u8], time_unix_nano: i64) -> bool {
         let named = |zone: &TimeZone| {
@@ -104,42 +96,55 @@ impl Zone {
     /// A time shown twice is the later instant if that is not after receipt (with five minutes'
     /// grace), else the earlier. A time never shown is read with the offset before the change.
     /// `None`: no such date, or not in the range of 64 bits.
+    #[inline]
     pub(crate) fn instant(&self, civil: &Civil, received_unix_nano: i64) -> Option<i64> {
-        let clock_seconds = civil.clock_seconds()?;
-        let at = |offset: i64| unix_nano(clock_seconds, offset, civil.nano);
-        match self {
-            Self::Utc => at(0),
-            Self::Fixed(seconds) => at(i64::from(*seconds)),
-            Self::Named(zone) => named_instant(zone, civil, received_unix_nano, at),
-            Self::Local => named_instant(&TimeZone::system(), civil, received_unix_nano, at),
-        }
+        let offset = match self {
+            Self::Utc => 0,
+            Self::Fixed(seconds) => i64::from(*seconds),
+            Self::Named(zone) => return named_instant(zone, civil, received_unix_nano),
+            Self::Local => return named_instant(&TimeZone::system(), civil, received_unix_nano),
+        };
+        unix_nano(civil.clock_seconds()?, offset, civil.nano)
     }
 
     /// As [`Zone::instant`] for a time without a year: the latest year in which it is not more than
-    /// seven days after receipt. A 29 February of a year that has none is tried a year earlier.
+    /// seven days after receipt. A 29 February that this year does not have is that of the year
+    /// before, if there is one.
+    #[inline]
     pub(crate) fn instant_in_guessed_year(&self, civil: &Civil, received_unix_nano: i64) -> Option<i64> {
-        let clock = received_unix_nano.div_euclid(SECOND_NANOS) + self.offset_at(received_unix_nano);
-        let (year, month) = year_and_month(clock);
+        let ahead = match self {
+            Self::Utc => 0,
+            Self::Fixed(seconds) => i64::from(*seconds),
+            Self::Named(_) => MAX_OFFSET_SECONDS,
+            // Looked up once, not for each year.
+            Self::Local => return Self::Named(TimeZone::system()).instant_in_guessed_year(civil, received_unix_nano),
+        };
         let latest = received_unix_nano.saturating_add(YEAR_GUESS_AHEAD_NANOS);
-        // Only in December can a stamp of the next year be seven days away.
-        let first = if month == 12 { year + 1 } else { year };
-        (year - 1..=first).rev().find_map(|year| {
-            let instant = self.instant(&Civil { year, ..*civil }, received_unix_nano)?;
-            (instant <= latest).then_some(instant)
-        })
+        let instant = |date: &Civil| self.instant(date, received_unix_nano);
+        // No clock of the zone shows a later year by then, and it may show an earlier one only just.
+        let newest = year_or_next(latest.div_euclid(SECOND_NANOS) + ahead);
+        for year in (newest - 2..=newest).rev() {
+            let dated = Civil { year, ..*civil };
+            match instant(&dated) {
+                Some(time) if time <= latest => return Some(time),
+                Some(_) => {}
+                // The day after 28 February tells whether the missing day would be too far ahead.
+                None if (civil.month, civil.day) == (2, 29) => {
+                    let next_day = Civil { month: 3, day: 1, ..dated };
+                    if instant(&next_day)? <= latest {
+                        return instant(&Civil { year: year - 1, ..dated });
+                    }
+                }
+                None => {}
+            }
+        }
+        None
     }
 }
 
-fn named_offset(zone: &TimeZone, time_unix_nano: i64) -> i64 {
-    Timestamp::from_nanosecond(i128::from(time_unix_nano)).map_or(0, |at| i64::from(zone.to_offset(at).seconds()))
-}
-
-fn named_instant(
-    zone: &TimeZone,
-    civil: &Civil,
-    received_unix_nano: i64,
-    at: impl Fn(i64) -> Option<i64>,
-) -> Option<i64> {
+fn named_instant(zone: &TimeZone, civil: &Civil, received_unix_nano: i64) -> Option<i64> {
+    let clock_seconds = civil.clock_seconds()?;
+    let at = |offset: i64| unix_nano(clock_seconds, offset, civil.nano);
     let date_time = jiff::civil::DateTime::new(
         i16::try_from(civil.year).ok()?,
         i8::try_from(civil.month).ok()?,
@@ -165,9 +170,14 @@ fn named_instant(
 }
 
 /// Nanoseconds since 1970 of a clock reading, if they fit.
+#[inline]
 fn unix_nano(clock_seconds: i64, offset_seconds: i64, nano: u32) -> Option<i64> {
-    let seconds = i128::from(clock_seconds) - i128::from(offset_seconds);
-    i64::try_from(seconds * i128::from(SECOND_NANOS) + i128::from(nano)).ok()
+    let seconds = clock_seconds - offset_seconds;
+    match seconds.checked_mul(SECOND_NANOS).and_then(|nanos| nanos.checked_add(i64::from(nano))) {
+        Some(nanos) => Some(nanos),
+        // The first second of the range: too far back only without its fraction.
+        None => i64::try_from(i128::from(seconds) * i128::from(SECOND_NANOS) + i128::from(nano)).ok(),
+    }
 }
 
 #[cfg(test)]

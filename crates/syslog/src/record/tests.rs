@@ -1,9 +1,11 @@
+use std::borrow::Cow;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::Zone;
 
-const RECEIPT: Receipt<'_> = Receipt { time_unix_nano: 1_796_040_000_000_000_000, zone: &Zone::Utc };
+pub(super) const RECEIPT: Receipt<'_> = Receipt { time_unix_nano: 1_796_040_000_000_000_000, zone: &Zone::Utc };
 
 /// Lines of all formats, to be cut and mixed.
 const LINES: [&str; 10] = [
@@ -20,7 +22,7 @@ const LINES: [&str; 10] = [
 ];
 
 /// All text of a record: every field, without escapes and without the raw texts.
-fn text_of(record: &Record<'_>) -> Vec<u8> {
+pub(super) fn text_of(record: &Record<'_>) -> Vec<u8> {
     let fields =
         [record.prefix, record.hostname, record.app_name, record.tag, record.proc_id, record.msg_id, record.message];
     let mut text = fields.into_iter().flatten().collect::<Vec<_>>().join(&b'\n');
@@ -44,6 +46,46 @@ fn text_of(record: &Record<'_>) -> Vec<u8> {
         cef.extensions().for_each(|(key, value)| text.extend([key, &value].concat()));
     }
     text
+}
+
+/// Asserts that every field of a record is a part of the input, and never an empty one.
+fn assert_borrows(input: &[u8], record: &Record<'_>) {
+    let fields =
+        [record.prefix, record.hostname, record.app_name, record.tag, record.proc_id, record.msg_id, record.message];
+    let range = input.as_ptr_range();
+    let within = |part: &[u8]| range.start <= part.as_ptr_range().start && part.as_ptr_range().end <= range.end;
+    for field in fields.into_iter().flatten() {
+        assert!(!field.is_empty() && within(field), "{record:?}");
+    }
+    for element in record.structured_data.iter().flat_map(|data| data.elements()) {
+        assert!(within(element.id()));
+        for (name, value) in element.params() {
+            assert!(within(name) && (matches!(value, Cow::Owned(_)) || within(&value)));
+        }
+    }
+    if let Some(cef) = &record.cef {
+        assert!(within(cef.raw()) && within(cef.version_text()) && cef.unplaced().is_none_or(within));
+        for (key, value) in cef.extensions() {
+            assert!(within(key) && (matches!(value, Cow::Owned(_)) || within(&value)));
+        }
+    }
+}
+
+/// A record that is used again keeps nothing of the message before.
+#[test]
+fn into_a_used_record() {
+    let mut record = Record::default();
+    for line in LINES.into_iter().chain(["", "<999>", "<13>"]) {
+        parse_into(&mut record, line.as_bytes(), &RECEIPT);
+        assert_eq!(record, parse(line.as_bytes(), &RECEIPT), "{line}");
+    }
+}
+
+/// A record fits four cache lines: it is moved for every message.
+#[test]
+fn is_small() {
+    assert!(size_of::<Record<'_>>() <= 256, "{}", size_of::<Record<'_>>());
+    assert!(size_of::<Cef<'_>>() <= 64 && size_of::<StructuredData<'_>>() <= 32);
 }
 
 /// PRI has one to three digits, up to 191, without leading zero.
@@ -123,6 +165,7 @@ proptest! {
     #[test]
     fn takes_any_bytes(input in prop::collection::vec(any::<u8>(), 0..200)) {
         let record = parse(&input, &RECEIPT);
+        assert_borrows(&input, &record);
         let text = text_of(&record);
         prop_assert!(text.len() <= 8 * input.len() + 8);
     }
@@ -143,7 +186,8 @@ proptest! {
         let new_york: Zone = "America/New_York".parse().unwrap();
         for zone in [&Zone::Utc, &Zone::Fixed(-3600), &new_york] {
             let record = parse(&line, &Receipt { zone, ..RECEIPT });
-            let _ = text_of(&record);
+            assert_borrows(&line, &record);
+            let _ = (text_of(&record), record.trace_context());
         }
     }
 

@@ -193,7 +193,8 @@ proptest! {
         let sign = if offset_minutes < 0 { '-' } else { '+' };
         let minutes = offset_minutes.abs();
         let text = format!("{local}{fraction}{sign}{:02}:{:02}", minutes / 60, minutes % 60);
-        let stamp = rfc3339(text.as_bytes()).unwrap();
+        let (stamp, len) = rfc3339(text.as_bytes()).unwrap();
+        prop_assert_eq!(len, text.len());
         let receipt = Receipt { time_unix_nano: 0, zone: &Zone::Utc };
         let read = stamp.resolve(&receipt).time_unix_nano.map(i128::from);
         prop_assert_eq!(read, Some(instant.as_nanosecond()), "{}", text);

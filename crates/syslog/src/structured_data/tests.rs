@@ -85,6 +85,27 @@ fn borrows() {
     assert!(matches!(values[..], [Cow::Borrowed(b"v"), Cow::Owned(_)]));
 }
 
+/// Elements beyond those whose ends are kept, and behind one of more than 64 KiB, are found as well.
+#[test]
+fn many_and_long_elements() {
+    let long = "x".repeat(70_000);
+    for escape in ["", "\\\""] {
+        let mut text = String::new();
+        for number in 0..12 {
+            let value = if number == 2 { &long } else { "v" };
+            text += &format!("[e{number} a=\"{value}{escape}\"  b=\"]{number}\" ]");
+        }
+        let (elements, rest) = read(text.as_bytes()).unwrap();
+        assert!(rest.is_empty());
+        assert_eq!(elements.len(), 12);
+        for (number, (id, params)) in elements.iter().enumerate() {
+            assert_eq!(*id, format!("e{number}"));
+            assert_eq!(params[0].1.len(), escape.len() / 2 + if number == 2 { long.len() } else { 1 });
+            assert_eq!(params[1], ("b".to_owned(), format!("]{number}").into_bytes()));
+        }
+    }
+}
+
 fn escape(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for &byte in value {
