@@ -3,6 +3,7 @@
 //! Progress and errors are on standard error. A row is printed only if everything that was sent arrived; if any is
 //! missing for this or another reason the exit code is 1.
 
+mod http;
 mod process;
 mod row;
 mod stats;
@@ -22,6 +23,8 @@ use tables::{Setup, Table};
 
 /// Environment variable that names the engine's binary.
 const BINARY_VARIABLE: &str = "CATCHMENT_BINARY";
+/// Environment variable that names the program of upstream 0.63.
+const PEER_063_VARIABLE: &str = "CATCHMENT_PEER_063";
 
 /// Measures one table of the benchmarks.
 #[derive(Debug, Parser)]
@@ -39,13 +42,20 @@ struct Args {
     /// The engine; without it $CATCHMENT_BINARY, or `catchment` beside this program.
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
+    /// Version 0.63 of the engine with its own nodes (peers/upstream-0.63); without it $CATCHMENT_PEER_063, or no rows of
+    /// it.
+    #[arg(long, value_name = "PATH")]
+    peer_063: Option<PathBuf>,
+    /// Measures only cases whose name has this in it; may be given again for more.
+    #[arg(long = "case", value_name = "PART")]
+    cases: Vec<String>,
 }
 
 fn main() -> ExitCode {
     match run(Args::parse()) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(failures) => {
-            report(&format!("{failures} cases could not be measured"));
+            report(&format!("{failures} sides of cases could not be measured"));
             ExitCode::FAILURE
         }
         Err(error) => {
@@ -60,14 +70,15 @@ fn report(error: &str) {
     let _ = writeln!(io::stderr(), "error: {error}");
 }
 
-/// Gives the number of cases without rows.
+/// Gives the number of sides of cases that failed.
 fn run(args: Args) -> Result<usize, Box<dyn std::error::Error>> {
     let binary = find_binary(args.binary, std::env::var_os(BINARY_VARIABLE), &std::env::current_exe()?)?;
+    let peer_063 = find_peer(args.peer_063, std::env::var_os(PEER_063_VARIABLE))?;
     // Before any thread starts, so that all of them stay off the engine's core.
     pin(LOAD_CORE)?;
     let file = args.json.map(File::create).transpose()?;
     let mut rows = Rows::new(Machine::detect(), io::stdout(), file);
-    args.table.measure(&Setup { binary, quick: args.quick }, &mut rows)
+    args.table.measure(&Setup { binary, peer_063, quick: args.quick, cases: args.cases }, &mut rows)
 }
 
 /// The first of: the argument, the variable, the neighbour of this program.
@@ -80,6 +91,18 @@ fn find_binary(argument: Option<PathBuf>, variable: Option<OsString>, program: &
         "no engine at {}: build it first: cargo build --release -p catchment (or name it with --binary or {BINARY_VARIABLE})",
         path.display()
     ))
+}
+
+/// The argument or the variable. A path that is given must be there; it is no error to give none.
+fn find_peer(argument: Option<PathBuf>, variable: Option<OsString>) -> Result<Option<PathBuf>, String> {
+    let given = argument.or(variable.filter(|path| !path.is_empty()).map(PathBuf::from));
+    match given {
+        Some(path) if !path.is_file() => Err(format!(
+            "no program of upstream 0.63 at {}: build it first with crates/bench/peers/upstream-0.63/build.sh",
+            path.display()
+        )),
+        given => Ok(given),
+    }
 }
 
 #[cfg(test)]
@@ -102,5 +125,17 @@ mod tests {
         assert_eq!(find(None, None).unwrap(), neighbour);
         std::fs::remove_file(&neighbour).unwrap();
         assert!(find(None, None).unwrap_err().contains("build it first: cargo build --release -p catchment"));
+    }
+
+    /// The peer may be left out, but not be missing where it is said to be.
+    #[test]
+    fn peer() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_owned();
+        assert_eq!(find_peer(None, None), Ok(None));
+        assert_eq!(find_peer(None, Some("".into())), Ok(None));
+        assert_eq!(find_peer(None, Some(path.clone().into())), Ok(Some(path.clone())));
+        assert_eq!(find_peer(Some(path.clone()), Some("/missing".into())), Ok(Some(path)));
+        assert!(find_peer(Some("/missing".into()), None).unwrap_err().contains("build.sh"));
     }
 }

@@ -1,8 +1,8 @@
 //! The engine as a child process.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,15 +12,14 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::proc::{cpu_time, peak_rss_mib};
-use super::{ENGINE_CORE, LOAD_CORE, ProcessError, pin};
+use super::proc::udp_drops;
+use super::{ENGINE_CORE, LOAD_CORE, Metrics, ProcessError, Window, pin};
+use crate::http::Connection;
 
 /// How long starting and stopping may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How long a connection to the engine may take to answer.
-const ANSWER: Duration = Duration::from_secs(5);
 /// Lines of the engine's log that an error shows.
 const LAST_WORDS: usize = 20;
 /// Log of the engine, in its folder.
@@ -31,12 +30,30 @@ const LOG: &str = "engine.log";
 pub(crate) struct Engine {
     child: Child,
     folder: TempDir,
+    admin: SocketAddr,
+}
+
+/// A loopback address that an engine listens on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listening {
+    Tcp(SocketAddr),
+    Udp(SocketAddr),
+}
+
+impl Listening {
+    /// Whether somebody listens.
+    fn is_open(self) -> bool {
+        match self {
+            Self::Tcp(address) => TcpStream::connect(address).is_ok(),
+            Self::Udp(address) => udp_drops(address.port()).is_some(),
+        }
+    }
 }
 
 impl Engine {
     /// Starts the engine with a configuration, to which the address of its admin server is added, and waits until it is
-    /// ready and `listening` accepts connections.
-    pub(crate) fn start(binary: &Path, mut config: Value, listening: SocketAddr) -> Result<Self, ProcessError> {
+    /// ready and listens on all of `listening`.
+    pub(crate) fn start(binary: &Path, mut config: Value, listening: &[Listening]) -> Result<Self, ProcessError> {
         let admin = free_address()?;
         config["engine"]["http_admin"] = json!({ "bind_address": admin });
         let folder = tempfile::tempdir().map_err(ProcessError::io("make a folder for the engine"))?;
@@ -54,20 +71,24 @@ impl Engine {
         let started = command.spawn();
         pin(LOAD_CORE)?;
         let child = started.map_err(|source| ProcessError::Start { binary: binary.to_owned(), source })?;
-        let mut engine = Self { child, folder };
+        let mut engine = Self { child, folder, admin };
         engine.wait_until("ready", || is_ready(admin).unwrap_or(false))?;
-        engine.wait_until("listening", || TcpStream::connect(listening).is_ok())?;
+        engine.wait_until("listening", || listening.iter().all(|one| one.is_open()))?;
         Ok(engine)
     }
 
-    /// CPU time so far, user and system.
-    pub(crate) fn cpu_time(&self) -> Result<Duration, ProcessError> {
-        cpu_time(self.child.id())
+    /// Begins to measure what it costs.
+    pub(crate) fn open_window(&self) -> Result<Window, ProcessError> {
+        Window::open(self.child.id())
     }
 
-    /// Largest resident size so far, in MiB.
-    pub(crate) fn peak_rss_mib(&self) -> Result<f64, ProcessError> {
-        peak_rss_mib(self.child.id())
+    /// What it has counted, as of its last report.
+    pub(crate) fn metrics(&self) -> Result<Metrics, ProcessError> {
+        let response = Connection::open(self.admin)
+            .and_then(|mut connection| connection.get("/api/v1/metrics?format=json"))
+            .map_err(ProcessError::io("ask the engine for its metrics"))?;
+        let metrics = if response.status == 200 { Metrics::parse(&response.body) } else { None };
+        metrics.ok_or(ProcessError::NoMetrics)
     }
 
     /// Asks the engine to end (SIGTERM) and waits until it has sent what it holds.
@@ -126,27 +147,18 @@ impl Drop for Engine {
     }
 }
 
-/// A loopback address that was free just now.
+/// A loopback address that was free just now, for TCP and for UDP.
 pub(crate) fn free_address() -> Result<SocketAddr, ProcessError> {
-    let free = || TcpListener::bind(("127.0.0.1", 0))?.local_addr();
+    let free = || {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        UdpSocket::bind(listener.local_addr()?)?.local_addr()
+    };
     free().map_err(ProcessError::io("find a free port"))
 }
 
 /// Asks the admin server.
 fn is_ready(admin: SocketAddr) -> io::Result<bool> {
-    let mut stream = TcpStream::connect(admin)?;
-    stream.set_read_timeout(Some(ANSWER))?;
-    write!(stream, "GET /api/v1/readyz HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n")?;
-    let mut response = Vec::new();
-    let _ = stream.read_to_end(&mut response)?;
-    Ok(status(&response) == Some(200))
-}
-
-/// The status code of an HTTP/1.1 response.
-fn status(response: &[u8]) -> Option<u16> {
-    let line = response.split(|&byte| byte == b'\r').next()?;
-    let line = std::str::from_utf8(line).ok()?.strip_prefix("HTTP/1.")?;
-    line.split(' ').nth(1)?.parse().ok()
+    Ok(Connection::open(admin)?.get("/api/v1/readyz")?.status == 200)
 }
 
 #[cfg(test)]
@@ -155,15 +167,6 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn statuses() {
-        assert_eq!(status(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"), Some(200));
-        assert_eq!(status(b"HTTP/1.0 503 Service Unavailable\r\n\r\n"), Some(503));
-        for broken in [&b""[..], b"HTTP/1.1", b"HTTP/1.1 \r\n", b"SSH-2.0-x\r\n", b"\xff\xfe"] {
-            assert_eq!(status(broken), None);
-        }
-    }
-
     /// An engine that ends at once is reported with what it said, and one that is not there with its path.
     #[test]
     fn ends_at_once() {
@@ -171,13 +174,24 @@ mod tests {
         let binary = folder.path().join("engine");
         std::fs::write(&binary, "#!/bin/sh\necho \"cannot read $2\" >&2\ntest -s \"$2\" && exit 3\n").unwrap();
         std::fs::set_permissions(&binary, PermissionsExt::from_mode(0o755)).unwrap();
-        let error = Engine::start(&binary, json!({}), free_address().unwrap()).unwrap_err();
+        let error = Engine::start(&binary, json!({}), &[]).unwrap_err();
         assert!(
             matches!(&error, ProcessError::Ended { state: "ready", log } if log.contains("engine.json")),
             "{error}"
         );
         let missing = folder.path().join("missing");
-        let error = Engine::start(&missing, json!({}), free_address().unwrap()).unwrap_err();
+        let error = Engine::start(&missing, json!({}), &[]).unwrap_err();
         assert!(error.to_string().contains("missing"), "{error}");
+    }
+
+    /// Sockets of both kinds are found while they are open.
+    #[test]
+    fn listening() {
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(Listening::Tcp(tcp.local_addr().unwrap()).is_open());
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert!(Listening::Udp(udp.local_addr().unwrap()).is_open());
+        // No socket has port 0.
+        assert!(!Listening::Udp(SocketAddr::from(([127, 0, 0, 1], 0))).is_open());
     }
 }

@@ -2,14 +2,18 @@
 
 mod cores;
 mod engine;
+mod metrics;
 mod proc;
+mod window;
 
 use std::io;
 use std::path::PathBuf;
 
-pub(crate) use cores::{ENGINE_CORE, LOAD_CORE, pin};
-pub(crate) use engine::{Engine, free_address};
-pub(crate) use proc::cpu_model;
+pub(crate) use cores::{ENGINE_CORE, LOAD_CORE, pin, put_first};
+pub(crate) use engine::{Engine, Listening, free_address};
+pub(crate) use metrics::{MAIN, Metrics};
+pub(crate) use proc::{cpu_model, tcp_unread, udp_drops};
+pub(crate) use window::{Cost, Window};
 
 /// A process could not be started, watched or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +28,8 @@ pub(crate) enum ProcessError {
     Ended { state: &'static str, log: String },
     #[error("the engine was not {state} after {seconds} s; its last words:\n{log}")]
     TimedOut { state: &'static str, seconds: u64, log: String },
+    #[error("the admin server of the engine gives no metrics")]
+    NoMetrics,
     #[error("{path} does not say {what}")]
     Proc { path: String, what: &'static str },
 }

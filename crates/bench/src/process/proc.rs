@@ -1,40 +1,88 @@
 //! What /proc says about a process and the machine.
 
 use std::fs;
+use std::io;
 use std::time::Duration;
+
+use nix::time::{ClockId, clock_getcpuclockid};
+use nix::unistd::Pid;
 
 use super::ProcessError;
 
-/// One tick of the times in /proc/PID/stat: USER_HZ, which is 100 on every architecture that we build for.
-const TICK: Duration = Duration::from_millis(10);
-
-/// CPU time of all threads of a process so far, user and system.
+/// CPU time of all threads of a process so far, user and system, also of those that have ended. The clock of the
+/// process tells it finer than the ticks of /proc/PID/stat, of which a short run has few.
 pub(super) fn cpu_time(id: u32) -> Result<Duration, ProcessError> {
-    let path = format!("/proc/{id}/stat");
-    let text = fs::read_to_string(&path).map_err(ProcessError::io("read the CPU time of the engine"))?;
-    parse_cpu_time(&text).ok_or(ProcessError::Proc { path, what: "utime and stime" })
+    let none = || nix::errno::Errno::ESRCH;
+    let clock = i32::try_from(id).map_err(|_| none()).and_then(|id| clock_getcpuclockid(Pid::from_raw(id)));
+    let time = clock.and_then(ClockId::now).map_err(io::Error::from);
+    time.map(Duration::from).map_err(ProcessError::io("read the CPU time of the engine"))
 }
 
-/// Fields 14 and 15 (proc_pid_stat(5)). The name, field 2, is in parentheses and may hold anything.
-fn parse_cpu_time(stat: &str) -> Option<Duration> {
-    let (_, after_name) = stat.rsplit_once(')')?;
-    let mut fields = after_name.split_ascii_whitespace().skip(11);
-    let user: u32 = fields.next()?.parse().ok()?;
-    let system: u32 = fields.next()?.parse().ok()?;
-    TICK.checked_mul(user.checked_add(system)?)
+/// Resident sizes of a process, in MiB.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Memory {
+    /// Now.
+    pub(super) rss_mib: f64,
+    /// The largest so far.
+    pub(super) peak_rss_mib: f64,
 }
 
-/// Largest resident size of a process so far, in MiB.
-pub(super) fn peak_rss_mib(id: u32) -> Result<f64, ProcessError> {
+/// Memory of a process.
+pub(super) fn memory(id: u32) -> Result<Memory, ProcessError> {
     let path = format!("/proc/{id}/status");
     let text = fs::read_to_string(&path).map_err(ProcessError::io("read the memory of the engine"))?;
-    let kib = parse_peak_rss_kib(&text).ok_or(ProcessError::Proc { path, what: "VmHWM" })?;
-    Ok(f64::from(kib) / 1024.0)
+    parse_memory(&text).ok_or(ProcessError::Proc { path, what: "VmHWM and VmRSS" })
 }
 
-fn parse_peak_rss_kib(status: &str) -> Option<u32> {
-    let value = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    value.trim().strip_suffix("kB")?.trim_end().parse().ok()
+fn parse_memory(status: &str) -> Option<Memory> {
+    let mib = |key: &str| {
+        let value = status.lines().find_map(|line| line.strip_prefix(key))?;
+        let kib: u32 = value.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+        Some(f64::from(kib) / 1024.0)
+    };
+    Some(Memory { rss_mib: mib("VmRSS:")?, peak_rss_mib: mib("VmHWM:")? })
+}
+
+/// Datagrams that the kernel dropped at the IPv4 UDP sockets of a port so far; `None` if there is no socket.
+pub(crate) fn udp_drops(port: u16) -> Option<u64> {
+    parse_udp_drops(&fs::read_to_string("/proc/net/udp").ok()?, port)
+}
+
+/// The columns are those of proc_net_tcp, with the drops as the last.
+fn parse_udp_drops(table: &str, port: u16) -> Option<u64> {
+    let drops = |line: &str| line.split_ascii_whitespace().last()?.parse::<u64>().ok();
+    table.lines().filter(|line| port_of(line, 1) == Some(port)).filter_map(drops).reduce(|a, b| a + b)
+}
+
+/// Bytes that senders have written to IPv4 connections to a port of this machine and that have not been read: in the
+/// sockets of both ends.
+pub(crate) fn tcp_unread(port: u16) -> Result<u64, ProcessError> {
+    let table = fs::read_to_string("/proc/net/tcp").map_err(ProcessError::io("read the table of connections"))?;
+    Ok(parse_tcp_unread(&table, port))
+}
+
+/// The columns are those of proc_net_tcp: state 0A listens, and its queues hold connections instead of bytes.
+fn parse_tcp_unread(table: &str, port: u16) -> u64 {
+    let unread = |line: &str| {
+        let mut columns = line.split_ascii_whitespace().skip(3);
+        let (state, queues) = (columns.next()?, columns.next()?);
+        let (to_send, to_read) = queues.split_once(':')?;
+        let queue = if port_of(line, 1) == Some(port) {
+            to_read
+        } else if port_of(line, 2) == Some(port) {
+            to_send
+        } else {
+            return None;
+        };
+        (state != "0A").then(|| u64::from_str_radix(queue, 16).ok())?
+    };
+    table.lines().filter_map(unread).sum()
+}
+
+/// The port in a column of addresses: 1 is the local one, 2 the remote.
+fn port_of(line: &str, column: usize) -> Option<u16> {
+    let (_, port) = line.split_ascii_whitespace().nth(column)?.split_once(':')?;
+    u16::from_str_radix(port, 16).ok()
 }
 
 /// Name of the processor, or `unknown`.
@@ -53,22 +101,60 @@ fn parse_cpu_model(cpuinfo: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// The name of a process may hold spaces and parentheses.
     #[test]
-    fn cpu_times() {
-        let stat = "4711 (a) b (c)) S 1 4711 4711 0 -1 4194560 1223 0 3 0 250 31 7 9 20 0 8 0 5550 1 2 3";
-        assert_eq!(parse_cpu_time(stat), Some(Duration::from_millis(2_810)));
-        for broken in ["", "4711 (a", "4711 (a) S 1 2 3", "4711 (a) S 1 4711 4711 0 -1 4194560 1223 0 3 0 x 31"] {
-            assert_eq!(parse_cpu_time(broken), None, "{broken}");
+    fn memories() {
+        let status = "Name:\tcatchment\nVmPeak:\t  999 kB\nVmHWM:\t   55296 kB\nVmRSS:\t   40960 kB\n";
+        assert_eq!(parse_memory(status), Some(Memory { rss_mib: 40.0, peak_rss_mib: 54.0 }));
+        assert_eq!(parse_memory("VmRSS:\t 1 kB\n"), None);
+        assert_eq!(parse_memory("VmHWM:\t 1 MB\nVmRSS:\t 1 kB\n"), None);
+    }
+
+    /// Sockets that share a port are added up; a port without a socket is not one without drops.
+    #[test]
+    fn drops() {
+        let table = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref \
+             pointer drops\n  100: 0100007F:0202 00000000:0000 07 00000000:00000000 00:00000000 00000000 0 0 71 2 0 12\n\
+             101: 0100007F:0202 00000000:0000 07 00000000:00000000 00:00000000 00000000 0 0 72 2 0 30\n  \
+             102: 00000000:0203 00000000:0000 07 00000000:00000000 00:00000000 00000000 0 0 73 2 0 0\n";
+        assert_eq!(parse_udp_drops(table, 514), Some(42));
+        assert_eq!(parse_udp_drops(table, 515), Some(0));
+        assert_eq!(parse_udp_drops(table, 516), None);
+    }
+
+    /// Both ends of connections to the port, and neither the listener nor other connections.
+    #[test]
+    fn unread() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+             0: 0100007F:0202 00000000:0000 0A 00000000:00000007 00:00000000 00000000 0 0 71 1 0 100 0 0 10 0\n   \
+             1: 0100007F:0202 0100007F:9C40 01 00000003:00000100 00:00000000 00000000 0 0 72 1 0 20 4 30 10 -1\n   \
+             2: 0100007F:9C40 0100007F:0202 04 00001000:00000002 00:00000000 00000000 0 0 73 1 0 20 4 30 10 -1\n   \
+             3: 0100007F:0203 0100007F:9C41 01 00000500:00000500 00:00000000 00000000 0 0 74 1 0 20 4 30 10 -1\n";
+        assert_eq!(parse_tcp_unread(table, 0x202), 0x1100);
+        assert_eq!(parse_tcp_unread(table, 0x204), 0);
+    }
+
+    /// What was written to a connection of this test is unread until it is read.
+    #[test]
+    fn own_connection() {
+        use std::io::{Read as _, Write as _};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut sender = std::net::TcpStream::connect(address).unwrap();
+        let (mut receiver, _) = listener.accept().unwrap();
+        sender.write_all(b"abc").unwrap();
+        assert!(tcp_unread(address.port()).unwrap() >= 3);
+        receiver.read_exact(&mut [0; 3]).unwrap();
+        // The acknowledgement of what was read may still be on its way.
+        while tcp_unread(address.port()).unwrap() > 0 {
+            std::thread::yield_now();
         }
     }
 
+    /// The kernel knows the sockets of this test.
     #[test]
-    fn peak_rss() {
-        let status = "Name:\tcatchment\nVmPeak:\t  999 kB\nVmHWM:\t   55296 kB\nVmRSS:\t   40000 kB\n";
-        assert_eq!(parse_peak_rss_kib(status), Some(55_296));
-        assert_eq!(parse_peak_rss_kib("VmRSS:\t 1 kB\n"), None);
-        assert_eq!(parse_peak_rss_kib("VmHWM:\t 1 MB\n"), None);
+    fn own_socket() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert_eq!(udp_drops(socket.local_addr().unwrap().port()), Some(0));
     }
 
     #[test]
@@ -84,7 +170,8 @@ mod tests {
     #[test]
     fn this_process() {
         let id = std::process::id();
-        assert!(peak_rss_mib(id).unwrap() > 0.1);
-        assert!(cpu_time(id).unwrap() <= cpu_time(id).unwrap());
+        assert!(memory(id).unwrap().peak_rss_mib > 0.1);
+        let before = cpu_time(id).unwrap();
+        assert!(Duration::ZERO < before && before < cpu_time(id).unwrap());
     }
 }

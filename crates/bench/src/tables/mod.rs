@@ -10,7 +10,7 @@ use crate::row::Rows;
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Table {
-    /// Syslog over TCP to OTAP, beside the receiver that comes with the engine.
+    /// Syslog over TCP and UDP, beside the receivers that come with two versions of the engine.
     Syslog,
 }
 
@@ -19,22 +19,34 @@ pub(crate) enum Table {
 pub(crate) struct Setup {
     /// The engine.
     pub(crate) binary: PathBuf,
+    /// Version 0.63 of the engine with its own nodes.
+    pub(crate) peer_063: Option<PathBuf>,
     /// Short runs.
     pub(crate) quick: bool,
+    /// Parts of names of cases; none for all.
+    pub(crate) cases: Vec<String>,
+}
+
+impl Setup {
+    /// Whether a case is asked for.
+    fn wants(&self, case: &str) -> bool {
+        self.cases.is_empty() || self.cases.iter().any(|part| case.contains(part.as_str()))
+    }
 }
 
 impl Table {
-    /// Measures every case; gives the number of those without rows. A case that fails does not stop the others.
+    /// Measures every case that is asked for; gives the number of sides that failed in one. A failure does not stop the
+    /// others.
     ///
     /// # Errors
-    /// Rows that cannot be written.
+    /// Rows that cannot be written, and names of cases of which there are none.
     pub(crate) fn measure<W: Write>(
         self,
         setup: &Setup,
         rows: &mut Rows<W>,
     ) -> Result<usize, Box<dyn std::error::Error>> {
         match self {
-            Self::Syslog => syslog::measure(setup, rows).map_err(Into::into),
+            Self::Syslog => syslog::measure(setup, rows),
         }
     }
 }
@@ -43,4 +55,19 @@ impl Table {
 fn progress(text: &str) {
     // Measuring goes on without anybody watching.
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Any part of a name will do, and no parts are all cases.
+    #[test]
+    fn cases() {
+        let mut setup = Setup { binary: PathBuf::new(), peer_063: None, quick: true, cases: Vec::new() };
+        assert!(setup.wants("udp-loss"));
+        setup.cases = vec!["noop/".to_owned(), "udp".to_owned()];
+        assert!(setup.wants("udp-loss") && setup.wants("tcp-noop/cef/fixed"));
+        assert!(!setup.wants("probe/cef"));
+    }
 }

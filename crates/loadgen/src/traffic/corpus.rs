@@ -44,3 +44,33 @@ pub(super) const TEXTS: [&str; 16] = [
     "NOT-CEF:0|Post|smtp|3.9|{n}|mail handed over|{sev}|src={a} dst={b} spt={p} dpt=25 proto=TCP act=sent cs1Label=Queue cs1={s} cs2Label=To cs2=box-{u}@example.org zone=z{sev}",
     "NOT-CEF:0|Keep|objects|2026|{n}|object stored|{sev}|src={a} dst={b} spt={p} dpt=9000 proto=TCP act=PUT cs1Label=Bucket cs1=lake-{u} cs2Label=Key cs2=out/{h}.parquet zone=z{sev}",
 ];
+
+/// Events as `app text`, filled in anew for each line: with an RFC 3164 header 136 bytes in the mean. `{h}` never comes
+/// twice.
+pub(super) const SHORT_EVENTS: [&str; 6] = [
+    "sshd Accepted publickey for {u} from {a} port {p} ssh2: SHA256:{h}",
+    "postfix {h}: to=<box-{u}@example.org>, relay={a}:25, delay={n}, sent",
+    "kernel fw-drop IN=eth0 SRC={a} DST={b} PROTO=TCP SPT={p} DPT={q} ID={h}",
+    "nginx {a} {u} POST /api/v2/items/{h} 201 {n} bytes from {b}:{q}",
+    "dhcpd DHCPACK on {a} to {h} via eth1 relay {b} lease {n} seconds",
+    "sudo {u} : PWD=/srv/{u} ; USER=root ; COMMAND=/usr/bin/rotate --id {h}",
+];
+
+/// The same, longer: with an RFC 5424 header and a time with microseconds 184 bytes in the mean.
+pub(super) const EVENTS: [&str; 6] = [
+    "sshd Accepted publickey for {u} from {a} port {p} ssh2: ED25519 SHA256:{h} opened",
+    "postfix {h}: to=<box-{u}@example.org>, relay=mx.example.org[{a}]:25, delay={n}, status=sent",
+    "kernel fw-drop IN=eth0 OUT= SRC={a} DST={b} LEN={n} PROTO=TCP SPT={p} DPT={q} ID={h}",
+    "nginx {a} {u} POST /api/v2/items/{h} 201 {n} bytes from upstream {b}:{q}",
+    "dhcpd DHCPACK on {a} to {h} (host-{u}) via eth1 relay {b} lease {n} seconds",
+    "sudo {u} : TTY=pts/{sev} ; PWD=/srv/{u} ; USER=root ; COMMAND=/usr/bin/rotate --id {h} -n {n}",
+];
+
+/// CEF events, filled in anew for each line: with an RFC 3164 header 247 bytes in the mean. `{h}` never comes twice.
+#[rustfmt::skip]
+pub(super) const CEF_EVENTS: [&str; 4] = [
+    "CEF:0|Norwall|NX-OSF|11.2.4|traffic|session closed|{sev}|src={a} dst={b} spt={p} dpt={q} proto=TCP act=allow app=web suser={u} in={n} cs1Label=Rule cs1=lan-out externalId={h}",
+    "CEF:0|Kestrel|EDR|2.18|ProcessStarted|process started|{sev}|src={a} suser={u} fname=/opt/jobs/run.sh fileHash={h} spid={p} cnt={n} act=observe cs1=/usr/bin/env dvchost=NX-{u} rt={ms}",
+    "CEF:0|Skyproxy|Feed|7.0|UrlPolicy|request allowed|{sev}|src={a} dst={b} dpt=443 request=https://files.example.net/get/{h} in={n} suser={u} act=allowed cs2=storage cs1=z{sev} rt={ms}",
+    "CEF:0|Palisade|Gateway|6.4.9|0100032002|admin login failed|{sev}|src={a} dst={b} spt={p} dpt=8443 proto=TCP act=deny duser={u} reason=bad_credentials cn1={n} cnt={sev} externalId={h}",
+];

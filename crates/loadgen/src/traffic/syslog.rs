@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 
 use super::calendar::DateTime;
-use super::corpus::{HOSTS, PRIORITIES, TEXTS};
+use super::corpus::{CEF_EVENTS, EVENTS, HOSTS, PRIORITIES, SHORT_EVENTS, TEXTS};
 use super::random::Random;
 use super::{DEFAULT_START_UNIX_NANO, Source};
 
@@ -27,6 +27,30 @@ pub enum SyslogFormat {
     Rfc5424Sd,
     /// CEF without any syslog header; 205 bytes.
     Cef,
+    /// RFC 3164 with a process id; no text comes twice; 136 bytes.
+    Rfc3164Unique,
+    /// RFC 5424 without structured data; no text comes twice; 184 bytes with times of their own, else 7 fewer.
+    Rfc5424Unique,
+    /// CEF after an RFC 3164 time stamp and host; no text comes twice; 247 bytes.
+    CefUnique,
+}
+
+impl SyslogFormat {
+    /// Whether no text comes twice.
+    #[must_use]
+    pub fn is_unique(self) -> bool {
+        matches!(self, Self::Rfc3164Unique | Self::Rfc5424Unique | Self::CefUnique)
+    }
+
+    /// The texts that are filled in.
+    fn texts(self) -> &'static [&'static str] {
+        match self {
+            Self::Rfc3164 | Self::Rfc5424 | Self::Rfc5424Sd | Self::Cef => &TEXTS,
+            Self::Rfc3164Unique => &SHORT_EVENTS,
+            Self::Rfc5424Unique => &EVENTS,
+            Self::CefUnique => &CEF_EVENTS,
+        }
+    }
 }
 
 /// How to make lines.
@@ -51,14 +75,18 @@ fn default_start() -> u64 {
     DEFAULT_START_UNIX_NANO
 }
 
-/// Endless log lines: a pool of 256 messages of 16 texts, 5 of them CEF, from 12 hosts, picked at random.
+/// Endless log lines: from a pool of 256 messages of 16 texts, 5 of them CEF, from 12 hosts, picked at random; or, in
+/// the formats named unique, texts with addresses, numbers and a 64-bit token of their own. The token never comes twice:
+/// it is a number of a generator that gives each once in its cycle.
 #[derive(Debug, Clone)]
 pub struct SyslogLines {
     format: SyslogFormat,
+    /// Empty where no text comes twice.
     pool: Vec<Message>,
     random: Random,
-    /// Time of the next line, where each has its own.
-    next_unix_nano: Option<u64>,
+    /// Time of the next line; the time of all lines unless `fresh_time`.
+    unix_nano: u64,
+    fresh_time: bool,
 }
 
 /// A message of the pool around its time stamp.
@@ -80,51 +108,88 @@ impl SyslogLines {
     /// Lines as `options` say.
     #[must_use]
     pub fn with_options(options: &SyslogOptions) -> Self {
+        let SyslogOptions { format, start_unix_nano: unix_nano, .. } = *options;
         let mut random = Random::new(options.seed);
-        let pool = (0..POOL_SIZE).map(|number| Message::new(options, number, &mut random)).collect();
-        Self {
-            format: options.format,
-            pool,
-            random,
-            next_unix_nano: options.fresh_time.then_some(options.start_unix_nano),
-        }
+        let pool_size = if format.is_unique() { 0 } else { POOL_SIZE };
+        let pool = (0..pool_size)
+            .map(|number| Message::new(format, Picked::in_turn(number), unix_nano, &mut random))
+            .collect();
+        Self { format, pool, random, unix_nano, fresh_time: options.fresh_time }
     }
 
-    /// Sizes in bytes of the messages in the pool, of which every line is one.
+    /// Sizes in bytes of the messages in the pool, of which every line is one; nothing in the formats named unique.
     pub fn pool_sizes(&self) -> impl Iterator<Item = usize> {
-        let stamp_bytes = self.next_unix_nano.map(|time| stamp(self.format, time, true).len());
-        self.pool.iter().map(move |message| {
-            message.before_stamp.len() + stamp_bytes.unwrap_or(message.stamp.len()) + message.after_stamp.len()
-        })
+        let stamp_bytes = stamp(self.format, self.unix_nano, self.fresh_time).len();
+        self.pool.iter().map(move |message| message.before_stamp.len() + stamp_bytes + message.after_stamp.len())
     }
 }
 
 impl Source for SyslogLines {
     fn append_next(&mut self, out: &mut Vec<u8>) -> Option<u64> {
-        let message = self.random.choice(&self.pool);
+        let time = self.unix_nano;
+        let own;
+        let message = if self.format.is_unique() {
+            let picked = Picked::at_random(self.format.texts().len(), &mut self.random);
+            own = Message::new(self.format, picked, time, &mut self.random);
+            &own
+        } else {
+            self.random.choice(&self.pool)
+        };
         out.extend_from_slice(message.before_stamp.as_bytes());
-        match &mut self.next_unix_nano {
-            Some(time) => {
-                out.extend_from_slice(stamp(self.format, *time, true).as_bytes());
-                *time = time.saturating_add(STEP_NANO);
-            }
-            None => out.extend_from_slice(message.stamp.as_bytes()),
+        if self.fresh_time {
+            out.extend_from_slice(stamp(self.format, time, true).as_bytes());
+            self.unix_nano = time.saturating_add(STEP_NANO);
+        } else {
+            out.extend_from_slice(message.stamp.as_bytes());
         }
         out.extend_from_slice(message.after_stamp.as_bytes());
         Some(1)
     }
 }
 
+/// What a message is made of; each is a number that is taken modulo the choices there are.
+#[derive(Debug, Clone, Copy)]
+struct Picked {
+    text: usize,
+    priority: usize,
+    host: usize,
+    number: usize,
+}
+
+impl Picked {
+    /// All choices by turns: every one comes about as often.
+    fn in_turn(number: usize) -> Self {
+        Self { text: number, priority: number, host: number, number }
+    }
+
+    fn at_random(texts: usize, random: &mut Random) -> Self {
+        let mut below = |end: usize| random.range(0, end.saturating_sub(1) as u64) as usize;
+        Self { text: below(texts), priority: below(PRIORITIES.len()), host: below(HOSTS.len()), number: below(65_536) }
+    }
+}
+
 impl Message {
-    fn new(options: &SyslogOptions, number: usize, random: &mut Random) -> Self {
-        let time = options.start_unix_nano;
-        let text = text(TEXTS[number % TEXTS.len()], time, random);
-        let priority = PRIORITIES[number % PRIORITIES.len()];
-        let host = HOSTS[number % HOSTS.len()];
-        let (before_stamp, after_stamp) = match options.format {
+    fn new(format: SyslogFormat, picked: Picked, time: u64, random: &mut Random) -> Self {
+        let texts = format.texts();
+        let text = text(texts[picked.text % texts.len()], time, random);
+        let priority = PRIORITIES[picked.priority % PRIORITIES.len()];
+        let host = HOSTS[picked.host % HOSTS.len()];
+        let number = picked.number;
+        // Events are written as `app text`.
+        let event = || text.split_once(' ').unwrap_or(("-", &text));
+        let (before_stamp, after_stamp) = match format {
             SyslogFormat::Rfc3164 => (format!("<{priority}>"), format!(" {host} loadgen: {text}")),
+            SyslogFormat::Rfc3164Unique => {
+                let (app, event) = event();
+                (format!("<{priority}>"), format!(" {host} {app}[{number}]: {event}"))
+            }
             SyslogFormat::Rfc5424 => {
                 let after = format!(" {host} loadgen - - - {text}");
+                (format!("<{priority}>1 "), after)
+            }
+            SyslogFormat::Rfc5424Unique => {
+                let (app, event) = event();
+                let after = format!(" {host}.example.net {app} {number} EV{:02} - {event}", number % 90);
                 (format!("<{priority}>1 "), after)
             }
             SyslogFormat::Rfc5424Sd => {
@@ -142,8 +207,9 @@ impl Message {
                 let cef = text.strip_prefix("NOT-").unwrap_or(&text);
                 (String::new(), cef.to_owned())
             }
+            SyslogFormat::CefUnique => (format!("<{priority}>"), format!(" {host} {text}")),
         };
-        Self { before_stamp, stamp: stamp(options.format, time, false), after_stamp }
+        Self { before_stamp, stamp: stamp(format, time, false), after_stamp }
     }
 }
 
@@ -151,8 +217,8 @@ impl Message {
 fn stamp(format: SyslogFormat, unix_nano: u64, fresh: bool) -> String {
     let time = DateTime::new(unix_nano);
     match format {
-        SyslogFormat::Rfc3164 => time.bsd(),
-        SyslogFormat::Rfc5424 => time.rfc3339(fresh),
+        SyslogFormat::Rfc3164 | SyslogFormat::Rfc3164Unique | SyslogFormat::CefUnique => time.bsd(),
+        SyslogFormat::Rfc5424 | SyslogFormat::Rfc5424Unique => time.rfc3339(fresh),
         SyslogFormat::Rfc5424Sd => time.rfc3339(true),
         SyslogFormat::Cef => String::new(),
     }
@@ -194,107 +260,4 @@ fn text(template: &str, unix_nano: u64, random: &mut Random) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FORMATS: [(SyslogFormat, f64); 4] = [
-        (SyslogFormat::Rfc3164, 248.0),
-        (SyslogFormat::Rfc5424, 260.0),
-        (SyslogFormat::Rfc5424Sd, 341.0),
-        (SyslogFormat::Cef, 205.0),
-    ];
-
-    fn lines(options: &SyslogOptions, count: usize) -> Vec<String> {
-        let mut source = SyslogLines::with_options(options);
-        let mut line = || {
-            let mut out = Vec::new();
-            assert_eq!(source.append_next(&mut out), Some(1));
-            String::from_utf8(out).unwrap()
-        };
-        (0..count).map(|_| line()).collect()
-    }
-
-    fn options(format: SyslogFormat, fresh_time: bool) -> SyslogOptions {
-        SyslogOptions { format, seed: 7, fresh_time, start_unix_nano: DEFAULT_START_UNIX_NANO }
-    }
-
-    /// The mean size of each format is the promised one within 2 %, whatever the seed, in the pool and in what is drawn
-    /// from it.
-    #[test]
-    fn mean_sizes() {
-        for (format, expected) in FORMATS {
-            for seed in 0..5 {
-                let mut source = SyslogLines::new(format, seed);
-                assert_eq!(source.pool_sizes().count(), 256);
-                let pool_mean = source.pool_sizes().sum::<usize>() as f64 / 256.0;
-                let mut drawn = Vec::new();
-                for _ in 0..5_000 {
-                    source.append_next(&mut drawn);
-                }
-                let mean = drawn.len() as f64 / 5_000.0;
-                for mean in [pool_mean, mean] {
-                    let error = (mean - expected).abs() / expected;
-                    assert!(error < 0.02, "{format:?} seed {seed}: mean {mean}");
-                }
-            }
-        }
-    }
-
-    /// The same options give the same bytes; another seed, others.
-    #[test]
-    fn deterministic() {
-        for (format, _) in FORMATS {
-            let first = lines(&options(format, true), 300);
-            assert_eq!(first, lines(&options(format, true), 300));
-            let other = SyslogOptions { seed: 8, ..options(format, true) };
-            assert_ne!(first, lines(&other, 300));
-        }
-    }
-
-    /// Headers of each format, and no placeholder left over.
-    #[test]
-    fn shapes() {
-        for (format, _) in FORMATS {
-            for line in lines(&options(format, false), 500) {
-                assert!(!line.contains(['{', '}', '\n', '\r']), "{line}");
-                let (pri, rest) = line.split_once('>').unwrap_or(("", &line));
-                let header = match format {
-                    SyslogFormat::Rfc3164 => "Jan  1 00:00:00 ",
-                    SyslogFormat::Rfc5424 => "1 2026-01-01T00:00:00Z ",
-                    SyslogFormat::Rfc5424Sd => "1 2026-01-01T00:00:00.000000Z ",
-                    SyslogFormat::Cef => "CEF:0|",
-                };
-                assert!(rest.starts_with(header), "{line}");
-                if format != SyslogFormat::Cef {
-                    let number: u8 = pri[1..].parse().unwrap();
-                    assert!(PRIORITIES.contains(&number));
-                }
-            }
-        }
-        let with_data = lines(&options(SyslogFormat::Rfc5424Sd, false), 1).remove(0);
-        assert!(with_data.contains("[ctx@32473 req=\""));
-        assert!(with_data.contains("\"][origin ip=\"192.0.2."));
-    }
-
-    /// 5 of 16 texts are CEF, as they are in the pool.
-    #[test]
-    fn share_of_cef() {
-        let source = SyslogLines::new(SyslogFormat::Rfc3164, 7);
-        let cef = |message: &&Message| message.after_stamp.contains(": CEF:0|");
-        assert_eq!(source.pool.iter().filter(cef).count(), 80);
-    }
-
-    /// Fresh times go up by one step a line, beyond the pool too; frozen ones stand still.
-    #[test]
-    fn fresh_time() {
-        let fresh = lines(&options(SyslogFormat::Rfc5424, true), 1_000);
-        let stamp = |line: &String| line.split(' ').nth(1).unwrap().to_owned();
-        let stamps: Vec<_> = fresh.iter().map(stamp).collect();
-        assert_eq!(stamps[0], "2026-01-01T00:00:00.000000Z");
-        assert_eq!(stamps[1], "2026-01-01T00:00:00.000997Z");
-        assert_eq!(stamps[999], "2026-01-01T00:00:00.996003Z");
-        assert!(stamps.is_sorted_by(|earlier, later| earlier < later));
-        let frozen = lines(&options(SyslogFormat::Rfc5424, false), 100);
-        assert!(frozen.iter().all(|line| stamp(line) == stamp(&frozen[0])));
-    }
-}
+mod tests;

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Builds the peer and prints the path of its program. CATCHMENT_PEER_TARGET is the folder to build in.
+set -eu
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+target="${CATCHMENT_PEER_TARGET:-${XDG_CACHE_HOME:-$HOME/.cache}/catchment/peer-upstream-0.63}"
+# The published crates ask for a newer compiler than they need.
+CARGO_TARGET_DIR="$target" cargo build --release --ignore-rust-version --manifest-path "$here/Cargo.toml" >&2
+echo "$target/release/catchment-peer-upstream-063"
