@@ -2,7 +2,8 @@
 
 use crate::accounts::{self, Account, NodeName};
 
-/// Items are messages (syslog) or records (IPFIX). `received = sent + shed + failed + in flight` at any time.
+/// Items are messages (syslog) or records (IPFIX). `received = sent + shed + rate limited + failed + waiting` at
+/// any time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Books {
     /// Items taken in.
@@ -11,6 +12,8 @@ pub(crate) struct Books {
     pub(crate) sent: u64,
     /// Items dropped because the process was short of memory.
     pub(crate) shed: u64,
+    /// Items dropped because their sender was over its rate.
+    pub(crate) rate_limited: u64,
     /// Items lost because a batch could not be built or handed on.
     pub(crate) failed: u64,
     /// Sent items that the end of the pipeline has acknowledged.
@@ -19,14 +22,16 @@ pub(crate) struct Books {
     pub(crate) refused: u64,
     /// Batches handed to the next node.
     pub(crate) batches: u64,
-    /// Steps of decode jobs after which others were let run.
+    /// Steps of decode jobs.
+    pub(crate) steps: u64,
+    /// Those of the steps after which others were let run.
     pub(crate) yields: u64,
 }
 
 impl Books {
     /// Items taken in and not yet sent or dropped.
     pub(crate) fn waiting(&self) -> u64 {
-        self.received.saturating_sub(self.sent + self.shed + self.failed)
+        self.received.saturating_sub(self.sent + self.shed + self.rate_limited + self.failed)
     }
 
     /// Sent items whose outcome is not known yet.
@@ -46,7 +51,7 @@ impl Books {
             items,
             received: self.received,
             sent: self.sent,
-            dropped: vec![("shed", self.shed), ("failed", self.failed)],
+            dropped: vec![("shed", self.shed), ("rate limited", self.rate_limited), ("failed", self.failed)],
             in_flight: self.waiting(),
             notes: outcome.into_iter().chain(notes).collect(),
         });

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use catchment_columns::Job;
 use otel_arrow_dfe_config::error::Error;
-use otel_arrow_dfe_engine::memory_limiter::LocalReceiverAdmissionState;
+use otel_arrow_dfe_engine::memory_limiter::{LocalReceiverAdmissionState, MemoryPressureChanged};
+use otel_arrow_dfe_telemetry::instrument::Mmsc;
 use serde::Deserialize;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::books::Books;
+use super::in_flight::InFlight;
 use crate::config;
 
 /// Bounds of a batch. Whichever is met first sends it on.
@@ -43,6 +45,23 @@ impl BatchConfig {
     }
 }
 
+/// `max_in_flight_bytes`: bytes of input in batches that were handed on and are still in memory. 0 is no limit.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct MaxInFlight(#[serde(deserialize_with = "config::bytes::deserialize")] usize);
+
+impl Default for MaxInFlight {
+    fn default() -> Self {
+        Self(8 * 1024 * 1024)
+    }
+}
+
+impl MaxInFlight {
+    pub(super) fn limit(self) -> Option<usize> {
+        (self.0 > 0).then_some(self.0)
+    }
+}
+
 /// A batch under construction.
 pub(crate) trait Pending: 'static {
     /// The job that decodes a batch.
@@ -55,31 +74,84 @@ pub(crate) trait Pending: 'static {
     fn take_job(&mut self) -> Self::Job;
 }
 
+/// A batch taken out.
+pub(super) struct Taken<J> {
+    pub(super) job: J,
+    /// Items that went into it.
+    pub(super) items: u64,
+    /// Bytes of input in it.
+    pub(super) bytes: usize,
+    /// When its first item came.
+    pub(super) oldest: Option<Instant>,
+}
+
+/// Durations in seconds since they were read last.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Durations {
+    /// Work of the decode job of a batch, without its pauses.
+    pub(crate) decode: Mmsc,
+    /// From the receipt of the first item of a batch until the batch has been handed on.
+    pub(crate) receipt_to_send: Mmsc,
+}
+
+/// Adds the observations of `more` to `sum`.
+pub(crate) fn merge(sum: &mut Mmsc, more: &Mmsc) {
+    if more.count == 0 {
+        return;
+    }
+    if sum.count == 0 {
+        *sum = *more;
+        return;
+    }
+    sum.min = sum.min.min(more.min);
+    sum.max = sum.max.max(more.max);
+    sum.sum += more.sum;
+    sum.count += more.count;
+}
+
+/// Whether input may be dropped when the process is short of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnderPressure {
+    /// It is shed: its sender cannot be made to wait.
+    Shed,
+    /// It is taken: it is in memory already, and its source waits before it reads on.
+    Keep,
+}
+
 /// The meeting point of sources and receiver.
 pub(crate) struct Intake<P> {
     pending: RefCell<P>,
     books: RefCell<Books>,
     limits: BatchConfig,
     oldest: Cell<Option<Instant>>,
-    pressure: RefCell<LocalReceiverAdmissionState>,
+    pressure: LocalReceiverAdmissionState,
+    pub(super) in_flight: InFlight,
+    durations: RefCell<Durations>,
     /// Wakes the receiver: something came, or a batch is full.
     arrived: Notify,
-    /// Wakes the sources: a batch was taken out.
-    taken: Notify,
+    /// Wakes the sources: a batch was taken out, or memory pressure has changed.
+    changed: Notify,
     /// Tells the sources to take what is there already and end.
     pub(crate) stop: CancellationToken,
 }
 
 impl<P: Pending> Intake<P> {
-    pub(crate) fn new(pending: P, limits: BatchConfig, pressure: LocalReceiverAdmissionState) -> Self {
+    pub(crate) fn new(
+        pending: P,
+        limits: BatchConfig,
+        in_flight: MaxInFlight,
+        pressure: LocalReceiverAdmissionState,
+    ) -> Self {
         Self {
             pending: RefCell::new(pending),
             books: RefCell::new(Books::default()),
             limits,
             oldest: Cell::new(None),
-            pressure: RefCell::new(pressure),
+            pressure,
+            in_flight: InFlight::new(in_flight.limit()),
+            durations: RefCell::default(),
             arrived: Notify::new(),
-            taken: Notify::new(),
+            changed: Notify::new(),
             stop: CancellationToken::new(),
         }
     }
@@ -92,18 +164,28 @@ impl<P: Pending> Intake<P> {
         self.books.borrow_mut()
     }
 
-    pub(crate) fn apply_pressure(&self, update: otel_arrow_dfe_engine::memory_limiter::MemoryPressureChanged) {
-        self.pressure.borrow_mut().apply(update);
+    pub(super) fn durations_mut(&self) -> RefMut<'_, Durations> {
+        self.durations.borrow_mut()
     }
 
-    /// Adds input by `push`, which gives the number of items it added. Under memory pressure nothing is added and
-    /// `items_if_shed` items are counted as shed.
-    pub(crate) fn add(&self, items_if_shed: u64, push: impl FnOnce(&mut P) -> u64) {
-        if self.pressure.borrow().should_shed_ingress() {
+    /// Durations since the last call.
+    pub(crate) fn take_durations(&self) -> Durations {
+        self.durations.take()
+    }
+
+    pub(crate) fn apply_pressure(&self, update: MemoryPressureChanged) {
+        self.pressure.apply(update);
+        self.changed.notify_waiters();
+    }
+
+    /// Adds input by `push`, which gives the number of items it added. If it may be shed and memory is short, nothing is
+    /// added and `items_if_shed` items are counted as shed; true if so.
+    pub(crate) fn add(&self, items_if_shed: u64, under: UnderPressure, push: impl FnOnce(&mut P) -> u64) -> bool {
+        if under == UnderPressure::Shed && self.pressure.should_shed_ingress() {
             let mut books = self.books.borrow_mut();
             books.received += items_if_shed;
             books.shed += items_if_shed;
-            return;
+            return true;
         }
         let added = push(&mut self.pending.borrow_mut());
         self.books.borrow_mut().received += added;
@@ -114,22 +196,47 @@ impl<P: Pending> Intake<P> {
         if first || self.is_full() {
             self.arrived.notify_one();
         }
+        false
     }
 
-    /// Whether a source must wait before it reads on. This is what pushes back on senders when the next node is slow.
+    /// Whether a source must wait before it adds more. This is what pushes back on senders when the next node is slow.
     pub(crate) fn is_full(&self) -> bool {
         let pending = self.pending.borrow();
         pending.items() >= self.limits.max_messages || pending.bytes() >= self.limits.max_bytes
     }
 
-    /// Waits until there is room.
+    /// Whether a source that can push back on its sender must wait: the batch is full, or memory is short.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.is_full() || self.pressure.should_shed_ingress()
+    }
+
+    /// Waits until the batch has room.
     pub(crate) async fn room(&self) {
-        while self.is_full() {
-            let taken = self.taken.notified();
-            if self.is_full() {
-                taken.await;
+        self.wait_while(Self::is_full).await;
+    }
+
+    /// Waits until a source that can push back on its sender may go on.
+    pub(crate) async fn let_on(&self) {
+        self.wait_while(Self::holds_back).await;
+    }
+
+    async fn wait_while(&self, blocked: impl Fn(&Self) -> bool) {
+        while blocked(self) {
+            let changed = self.changed.notified();
+            if blocked(self) {
+                changed.await;
             }
         }
+    }
+
+    /// Bytes that wait for their batch to be taken out.
+    pub(crate) fn bytes_waiting(&self) -> usize {
+        self.pending.borrow().bytes()
+    }
+
+    /// Bytes in batches that were handed on and are still in memory; 0 if there is no limit for them.
+    pub(crate) fn bytes_in_flight(&self) -> usize {
+        self.in_flight.bytes()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -141,14 +248,33 @@ impl<P: Pending> Intake<P> {
         self.oldest.get().map(|oldest| oldest + self.limits.max_duration)
     }
 
+    /// Whether the waiting input may follow what is in flight.
+    pub(super) fn may_follow(&self) -> bool {
+        self.in_flight.has_room(self.bytes_waiting())
+    }
+
     pub(super) async fn arrival(&self) {
         self.arrived.notified().await;
     }
 
-    pub(super) fn take_job(&self) -> P::Job {
-        self.oldest.set(None);
-        let job = self.pending.borrow_mut().take_job();
-        self.taken.notify_waiters();
-        job
+    pub(super) fn take(&self) -> Taken<P::Job> {
+        let oldest = self.oldest.take();
+        let mut pending = self.pending.borrow_mut();
+        let bytes = pending.bytes();
+        let job = pending.take_job();
+        self.changed.notify_waiters();
+        Taken { job, items: self.books.borrow().waiting(), bytes, oldest }
     }
 }
+
+#[cfg(test)]
+impl<P: Pending> Intake<P> {
+    /// What the receiver's own task does: takes the batch out, with the number of its items.
+    pub(crate) fn take_job_for_test(&self) -> (P::Job, u64) {
+        let taken = self.take();
+        (taken.job, taken.items)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use otel_arrow_dfe_engine::control::{CallData, NodeControlMsg};
+use otel_arrow_dfe_engine::control::NodeControlMsg;
 use otel_arrow_dfe_engine::error::Error;
 use otel_arrow_dfe_engine::local::receiver::{ControlChannel, EffectHandler};
 use otel_arrow_dfe_engine::terminal_state::TerminalState;
@@ -13,14 +13,17 @@ use otel_arrow_dfe_otap::pdata::OtapPdata;
 use otel_arrow_dfe_telemetry::metrics::MetricSetSnapshot;
 use otel_arrow_dfe_telemetry::reporter::MetricsReporter;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
-use super::emit::emit;
+use super::emit::{Receipt, emit};
 use super::intake::{Intake, Pending};
 use crate::drain::Input;
 
 /// How long before the deadline a drain gives up waiting for acknowledgements, so that the nodes behind get their turn.
 const DRAIN_MARGIN: Duration = Duration::from_secs(2);
+
+/// How often freed batches are looked for while the limit of what is in flight holds the next one back.
+const FREED_CHECK: Duration = Duration::from_millis(2);
 
 /// The metrics of a receiver.
 pub(crate) trait Report {
@@ -35,6 +38,8 @@ type Emission = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 /// Runs until the engine ends the receiver. `sources` are the tasks that fill `intake`; they end when `intake.stop` is
 /// cancelled, after taking in what has arrived already. Drain then waits for the acknowledgement of all that was sent,
 /// up to the deadline; `input` tells the others in the pipeline how far this is.
+///
+/// Once the sources are told to stop, what is in flight holds nothing back any more: little is left to come.
 pub(crate) async fn run<P: Pending>(
     mut control: ControlChannel<OtapPdata>,
     effects: EffectHandler<OtapPdata>,
@@ -47,32 +52,38 @@ pub(crate) async fn run<P: Pending>(
     let mut drain: Option<Instant> = None;
     loop {
         let no_more_input = intake.stop.is_cancelled() && sources.is_empty();
-        if emission.is_none() && is_due(&intake, no_more_input) {
-            let items = intake.books().waiting();
-            let job = intake.take_job();
-            emission = Some(Box::pin(emit(job, items, Rc::clone(&intake), effects.clone())));
+        let ready = emission.is_none() && is_due(&intake, no_more_input);
+        let held_back = ready && !intake.stop.is_cancelled() && !intake.may_follow();
+        if ready && !held_back {
+            emission = Some(Box::pin(emit(intake.take(), Rc::clone(&intake), effects.clone())));
         }
-        if no_more_input && emission.is_none() && intake.is_empty() {
-            let settled = intake.books().outstanding() == 0;
+        let all_sent = no_more_input && emission.is_none() && intake.is_empty();
+        let settled = all_sent && intake.books().outstanding() == 0;
+        if all_sent {
             input.end(settled);
-            if let Some(deadline) = drain.filter(|deadline| settled || Instant::now() >= *deadline) {
-                effects.notify_receiver_drained().await?;
-                return Ok(TerminalState::new(deadline.into_std(), report.last()));
-            }
         }
-        let flush = intake.due().filter(|_| emission.is_none());
+        if let Some(deadline) = drain.filter(|deadline| settled || Instant::now() >= *deadline) {
+            effects.notify_receiver_drained().await?;
+            return Ok(TerminalState::new(deadline.into_std(), report.last()));
+        }
+        let flush = intake.due().filter(|_| emission.is_none() && !held_back);
         tokio::select! {
             biased;
             message = control.recv() => match message {
                 Ok(NodeControlMsg::CollectTelemetry { mut metrics_reporter }) => report.report(&mut metrics_reporter),
                 Ok(NodeControlMsg::MemoryPressureChanged { update }) => intake.apply_pressure(update),
-                Ok(NodeControlMsg::Ack(ack)) => intake.books_mut().acknowledged += count(&ack.unwind.route.calldata),
+                Ok(NodeControlMsg::Ack(ack)) => {
+                    let receipt = Receipt::of(&ack.unwind.route.calldata);
+                    intake.books_mut().acknowledged += receipt.items;
+                    intake.in_flight.settle(receipt.key);
+                }
                 Ok(NodeControlMsg::Nack(nack)) => {
-                    let items = count(&nack.unwind.route.calldata);
-                    intake.books_mut().refused += items;
+                    let receipt = Receipt::of(&nack.unwind.route.calldata);
+                    intake.books_mut().refused += receipt.items;
+                    intake.in_flight.settle(receipt.key);
                     otel_arrow_dfe_telemetry::otel_warn!(
                         "ingest.batch_refused",
-                        items = items,
+                        items = receipt.items,
                         reason = nack.reason.as_str(),
                         message = "a batch was refused downstream and is not sent again; place processor:retry before the exporter to have it retried"
                     );
@@ -100,17 +111,14 @@ pub(crate) async fn run<P: Pending>(
             () = intake.arrival() => {}
             () = sleep_until(flush.unwrap_or_else(Instant::now)), if flush.is_some() => {}
             () = input.stop_requested(), if !intake.stop.is_cancelled() => intake.stop.cancel(),
-            () = sleep_until(drain.unwrap_or_else(Instant::now)), if drain.is_some() && no_more_input => {}
+            () = sleep_until(drain.unwrap_or_else(Instant::now)), if drain.is_some() => {}
+            () = sleep(FREED_CHECK), if held_back => {}
         }
     }
 }
 
 fn is_due<P: Pending>(intake: &Intake<P>, no_more_input: bool) -> bool {
     !intake.is_empty() && (no_more_input || intake.is_full() || intake.due().is_some_and(|due| due <= Instant::now()))
-}
-
-fn count(calldata: &CallData) -> u64 {
-    calldata.first().map_or(0, |value| u64::from(*value))
 }
 
 async fn poll_optional(emission: &mut Option<Emission>) -> Result<(), Error> {

@@ -7,15 +7,22 @@
 
 mod books;
 mod emit;
+mod in_flight;
 mod intake;
+mod kernel;
 mod life;
+mod now;
+mod recent;
 mod replay;
 mod sockets;
 mod udp;
 
 pub(crate) use books::Books;
-pub(crate) use intake::{BatchConfig, Intake, Pending};
+pub(crate) use intake::{BatchConfig, Intake, MaxInFlight, Pending, UnderPressure, merge};
+pub(crate) use kernel::KernelDrops;
 pub(crate) use life::{Report, run};
+pub(crate) use now::now;
+pub(crate) use recent::Recent;
 pub(crate) use replay::{ReplayConfig, Replayed, check_cores, open as open_replay, replay};
-pub(crate) use sockets::{ReceiveBuffer, tcp_listener, udp_socket};
+pub(crate) use sockets::{ReceiveBuffer, UdpIngress, tcp_listener, udp_socket};
 pub(crate) use udp::{Datagram, receive_datagrams};

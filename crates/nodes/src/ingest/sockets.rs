@@ -3,8 +3,11 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
+use nix::sys::socket::{setsockopt, sockopt};
+use otel_arrow_dfe_config::error::Error as ConfigError;
 use otel_arrow_dfe_engine::error::{Error, ReceiverErrorKind};
 use otel_arrow_dfe_engine::local::receiver::EffectHandler;
 use otel_arrow_dfe_otap::pdata::OtapPdata;
@@ -12,13 +15,32 @@ use serde::Deserialize;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, UdpSocket};
 
+use super::kernel::KernelDrops;
 use crate::accounts::NodeName;
 use crate::config;
 
 /// Size of a socket's receive buffer in bytes, as asked of the kernel.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ReceiveBuffer(#[serde(deserialize_with = "config::bytes::deserialize")] pub(crate) usize);
+
+/// What is asked for where nothing is configured: a tenth of a second of a hundred thousand small datagrams a second.
+const DEFAULT_RECEIVE_BUFFER: usize = 8 * 1024 * 1024;
+
+impl ReceiveBuffer {
+    pub(crate) fn check(self) -> Result<(), ConfigError> {
+        config::within("udp.receive_buffer", self.0, 1_024, 1024 * 1024 * 1024)
+    }
+}
+
+/// A UDP socket and what is known of it.
+#[derive(Debug)]
+pub(crate) struct UdpIngress {
+    pub(crate) socket: UdpSocket,
+    /// Bytes of the receive buffer as the kernel counts them, which is twice what payload may need.
+    pub(crate) granted: usize,
+    pub(crate) drops: Rc<KernelDrops>,
+}
 
 /// Who of this process listens where. Every core binds its own socket of one address with SO_REUSEPORT, so the kernel
 /// does not object to a second user of the port; this does.
@@ -94,22 +116,43 @@ fn bind_error(
     }
 }
 
-/// A UDP socket of this core on `address`. Returns it with the receive buffer that the kernel granted.
+/// A UDP socket of this core on `address`, with the receive buffer asked for as far as the kernel grants it.
 pub(crate) fn udp_socket(
     effects: &EffectHandler<OtapPdata>,
     name: &NodeName,
     address: SocketAddr,
     receive_buffer: Option<ReceiveBuffer>,
-) -> Result<(UdpSocket, usize, Claim), Error> {
+) -> Result<(UdpIngress, Claim), Error> {
     claim(name, address, false).map_err(|reason| bind_error(effects, "udp", address, reason))?;
     let held = Claim { address, stream: false };
     let socket = effects.udp_socket(address).map_err(|error| bind_error(effects, "udp", address, error))?;
-    let options = SockRef::from(&socket);
-    if let Some(ReceiveBuffer(bytes)) = receive_buffer {
-        options.set_recv_buffer_size(bytes).map_err(|error| bind_error(effects, "udp", address, error))?;
+    let ingress = UdpIngress::new(socket, receive_buffer.map_or(DEFAULT_RECEIVE_BUFFER, |asked| asked.0))
+        .map_err(|error| bind_error(effects, "udp", address, error))?;
+    if let Some(ReceiveBuffer(asked)) = receive_buffer.filter(|asked| ingress.granted < asked.0) {
+        otel_arrow_dfe_telemetry::otel_warn!(
+            "ingest.receive_buffer_small",
+            address = %address,
+            asked_bytes = asked,
+            granted_bytes = ingress.granted,
+            message = "the kernel grants less than udp.receive_buffer; raise net.core.rmem_max, or give CAP_NET_ADMIN"
+        );
     }
-    let granted = options.recv_buffer_size().unwrap_or(0);
-    Ok((socket, granted, held))
+    Ok((ingress, held))
+}
+
+impl UdpIngress {
+    /// Prepares a socket: receive buffer, count of drops.
+    pub(crate) fn new(socket: UdpSocket, receive_buffer: usize) -> io::Result<Self> {
+        // Beyond net.core.rmem_max only with privileges; without them the kernel gives what it may.
+        if setsockopt(&socket, sockopt::RcvBufForce, &receive_buffer).is_err() {
+            SockRef::from(&socket).set_recv_buffer_size(receive_buffer)?;
+        }
+        // Without it the count comes from /proc alone.
+        let _ = setsockopt(&socket, sockopt::RxqOvfl, &1);
+        let granted = SockRef::from(&socket).recv_buffer_size().unwrap_or(0);
+        let drops = Rc::new(KernelDrops::of(&socket));
+        Ok(Self { socket, granted, drops })
+    }
 }
 
 /// A TCP listener of this core on `address`.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::config;
-use crate::ingest::{BatchConfig, ReceiveBuffer, ReplayConfig};
+use crate::ingest::{BatchConfig, MaxInFlight, ReceiveBuffer, ReplayConfig};
 
 /// The checked configuration.
 #[derive(Debug, Clone, Deserialize)]
@@ -24,6 +24,9 @@ pub(super) struct Config {
     pub(super) max_templates: usize,
     #[serde(default)]
     pub(super) batch: BatchConfig,
+    /// Bytes of datagrams in batches that were handed on and are still in memory; 0 is no limit.
+    #[serde(default)]
+    pub(super) max_in_flight_bytes: MaxInFlight,
 }
 
 /// UDP: a datagram holds one message or several.
@@ -31,7 +34,7 @@ pub(super) struct Config {
 #[serde(deny_unknown_fields)]
 pub(super) struct UdpConfig {
     pub(super) listening_addr: SocketAddr,
-    /// SO_RCVBUF; the kernel's default where it is left out.
+    /// SO_RCVBUF; 8 MiB where it is left out, as far as the kernel grants it.
     pub(super) receive_buffer: Option<ReceiveBuffer>,
 }
 
@@ -55,6 +58,9 @@ impl Config {
         }
         config::within("max_exporters", config.max_exporters, 1, 1_000_000)?;
         config::within("max_templates", config.max_templates, 1, 65_280)?;
+        if let Some(buffer) = config.udp.as_ref().and_then(|udp| udp.receive_buffer) {
+            buffer.check()?;
+        }
         if let Some(replay) = &config.replay {
             replay.check()?;
         }
@@ -78,5 +84,7 @@ mod tests {
         assert!(refused(json!({"udp": {"listening_addr": "0.0.0.0:4739", "port": 1}})).contains("config.udp.port"));
         assert!(refused(json!({"replay": {"path": ""}})).contains("config.replay.path"));
         assert!(refused(json!({"udp": {"listening_addr": "0.0.0.0:1"}, "max_exporters": 0})).contains("max_exporters"));
+        let buffer = refused(json!({"udp": {"listening_addr": "0.0.0.0:1", "receive_buffer": 1}}));
+        assert!(buffer.contains("udp.receive_buffer"), "{buffer}");
     }
 }

@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use otel_arrow_dfe_telemetry::instrument::{Counter, Gauge};
+use otel_arrow_dfe_telemetry::instrument::{Counter, Gauge, Mmsc};
 use otel_arrow_dfe_telemetry::metrics::{MetricSet, MetricSetSnapshot};
 use otel_arrow_dfe_telemetry::reporter::MetricsReporter;
 use otel_arrow_dfe_telemetry_macros::metric_set;
 
 use super::shared::{Shared, Totals};
-use crate::ingest::{Books, Report};
+use crate::ingest::{Books, Report, merge};
 
 /// What the receiver did since the last report.
 #[metric_set(name = "receiver.ipfix")]
@@ -17,6 +17,9 @@ pub struct IpfixMetrics {
     /// Datagrams received.
     #[metric(unit = "{datagram}")]
     pub datagrams_received: Counter<u64>,
+    /// Datagrams that the kernel dropped because the receive buffer was full.
+    #[metric(unit = "{datagram}")]
+    pub datagrams_dropped_by_kernel: Counter<u64>,
     /// Bytes of datagrams.
     #[metric(unit = "By")]
     pub bytes_received: Counter<u64>,
@@ -62,6 +65,21 @@ pub struct IpfixMetrics {
     /// Batches handed to the next node.
     #[metric(unit = "{batch}")]
     pub batches_sent: Counter<u64>,
+    /// Bytes of datagrams that wait for their batch.
+    #[metric(unit = "By")]
+    pub bytes_waiting: Gauge<u64>,
+    /// Bytes of datagrams in batches that were handed on and are still in memory.
+    #[metric(unit = "By")]
+    pub bytes_in_flight: Gauge<u64>,
+    /// From the receipt of the first record of a batch until the batch has been handed on.
+    #[metric(unit = "s")]
+    pub receipt_to_send_duration: Mmsc,
+    /// Work of decode jobs, a batch at a time, without their pauses.
+    #[metric(unit = "s")]
+    pub decode_duration: Mmsc,
+    /// Steps of decode jobs.
+    #[metric(unit = "{step}")]
+    pub decode_steps: Counter<u64>,
     /// Pauses of decode jobs to let others run.
     #[metric(unit = "{yield}")]
     pub decode_yields: Counter<u64>,
@@ -94,11 +112,18 @@ pub struct IpfixMetrics {
     pub replay_skipped: Counter<u64>,
 }
 
+/// What was forgotten, and what the kernel dropped.
+#[derive(Debug, Clone, Copy, Default)]
+struct Dropped {
+    exporters: u64,
+    datagrams: u64,
+}
+
 /// Turns sums into reports, and closes the account at the end.
 pub(super) struct Metrics {
     set: MetricSet<IpfixMetrics>,
     shared: Rc<Shared>,
-    told: (Books, Totals, u64),
+    told: (Books, Totals, Dropped),
 }
 
 impl Metrics {
@@ -110,7 +135,12 @@ impl Metrics {
         let books = self.shared.intake.books().clone();
         let totals = self.shared.totals.borrow().clone();
         let exporters = self.shared.exporters.borrow();
-        let (old_books, old_totals, old_evicted) = &self.told;
+        let (old_books, old_totals, old_dropped) = &self.told;
+        if let Some(drops) = self.shared.drops.get() {
+            drops.look();
+        }
+        let dropped = Dropped { exporters: exporters.evicted(), datagrams: self.shared.kernel_drops() };
+        let durations = self.shared.intake.take_durations();
         let (now, old) = (&totals.admitted, &old_totals.admitted);
         let set = &mut self.set;
         set.datagrams_received.add(now.datagrams - old.datagrams);
@@ -137,10 +167,16 @@ impl Metrics {
         set.lost_records.add(now.lost_records + now.lost_flows - old.lost_records - old.lost_flows);
         set.lost_packets.add(now.lost_packets - old.lost_packets);
         set.exporters.set(exporters.len() as u64);
-        set.exporters_evicted.add(exporters.evicted() - old_evicted);
+        set.exporters_evicted.add(dropped.exporters - old_dropped.exporters);
+        set.datagrams_dropped_by_kernel.add(dropped.datagrams - old_dropped.datagrams);
+        set.bytes_waiting.set(self.shared.intake.bytes_waiting() as u64);
+        set.bytes_in_flight.set(self.shared.intake.bytes_in_flight() as u64);
+        merge(&mut set.receipt_to_send_duration, &durations.receipt_to_send);
+        merge(&mut set.decode_duration, &durations.decode);
+        set.decode_steps.add(books.steps - old_books.steps);
         set.receive_errors.add(totals.receive_errors - old_totals.receive_errors);
         set.replay_skipped.add(totals.replay_skipped - old_totals.replay_skipped);
-        self.told = (books, totals, exporters.evicted());
+        self.told = (books, totals, dropped);
     }
 }
 
@@ -166,6 +202,7 @@ impl Drop for Metrics {
             ("malformed messages", admitted.rejected_messages + admitted.incomplete_messages),
             ("sets without template", admitted.unknown_template_sets),
             ("missing by sequence", admitted.lost_records + admitted.lost_flows + admitted.lost_packets),
+            ("dropped by the kernel", self.shared.kernel_drops()),
             ("receive errors", totals.receive_errors),
         ];
         self.shared.intake.books().close(self.shared.name.clone(), "records", notes);

@@ -94,11 +94,12 @@ impl local::Receiver<OtapPdata> for IpfixReceiver {
         let mut sources = JoinSet::new();
         let mut claims = Vec::new();
         if let Some(udp) = &config.udp {
-            let (socket, granted, claim) = ingest::udp_socket(&effects, &name, udp.listening_addr, udp.receive_buffer)?;
+            let (ingress, claim) = ingest::udp_socket(&effects, &name, udp.listening_addr, udp.receive_buffer)?;
             claims.push(claim);
-            let address = socket.local_addr().unwrap_or(udp.listening_addr);
-            otel_info!("ipfix_receiver.udp.listening", address = %address, receive_buffer_bytes = granted);
-            let _ = sources.spawn_local(udp::receive(socket, granted, Rc::clone(&shared)));
+            let address = ingress.socket.local_addr().unwrap_or(udp.listening_addr);
+            otel_info!("ipfix_receiver.udp.listening", address = %address, receive_buffer_bytes = ingress.granted);
+            let _ = shared.drops.set(Rc::clone(&ingress.drops));
+            let _ = sources.spawn_local(udp::receive(ingress, Rc::clone(&shared)));
         }
         if let Some(replay) = &config.replay {
             let reader = ingest::open_replay(&effects, replay, false, catchment_capture::DEFAULT_MAX_LINE_BYTES)?;

@@ -7,6 +7,7 @@ use catchment_capture::Reader;
 
 use super::shared::Shared;
 use crate::ingest::{self, ReplayConfig, Replayed};
+use crate::time::now_unix_nano;
 
 /// Replays the file until its end or until the intake stops.
 pub(super) async fn run(replay: ReplayConfig, reader: Reader<File>, shared: Rc<Shared>) {
@@ -15,8 +16,8 @@ pub(super) async fn run(replay: ReplayConfig, reader: Reader<File>, shared: Rc<S
     let line_limit = catchment_capture::DEFAULT_MAX_LINE_BYTES;
     ingest::replay(replay, reader, line_limit, stop, async |replayed| match replayed {
         Replayed::Packet(packet) => {
-            shared.intake.room().await;
-            shared.take(&packet.payload, packet.source);
+            shared.intake.let_on().await;
+            shared.take(&packet.payload, packet.source, now_unix_nano());
         }
         Replayed::Pass(counts) => {
             shared.totals.borrow_mut().replay_skipped += counts.skipped_total();

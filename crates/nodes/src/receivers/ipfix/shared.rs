@@ -1,6 +1,6 @@
 //! What the sources of one receiver share, and how a datagram is admitted.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -12,8 +12,7 @@ use otel_arrow_dfe_engine::memory_limiter::LocalReceiverAdmissionState;
 use super::config::Config;
 use super::exporters::Exporters;
 use crate::accounts::NodeName;
-use crate::ingest::{Intake, Pending};
-use crate::time::now_unix_nano;
+use crate::ingest::{Intake, KernelDrops, Pending, UnderPressure};
 
 /// At most one warning in this time; what happened in between is in the counters.
 const WARNING_INTERVAL: Duration = Duration::from_secs(5);
@@ -49,31 +48,45 @@ pub(super) struct Shared {
     pub(super) totals: RefCell<Totals>,
     warned: RefCell<Option<Instant>>,
     pub(super) name: NodeName,
+    /// Of the UDP socket, once it is open.
+    pub(super) drops: OnceCell<Rc<KernelDrops>>,
 }
 
 impl Shared {
     pub(super) fn new(config: &Config, pressure: LocalReceiverAdmissionState, name: NodeName) -> Self {
         let limits = Limits { max_templates: config.max_templates, ..Limits::default() };
         Self {
-            intake: Rc::new(Intake::new(FlowBatch::default(), config.batch.clone(), pressure)),
+            intake: Rc::new(Intake::new(
+                FlowBatch::default(),
+                config.batch.clone(),
+                config.max_in_flight_bytes,
+                pressure,
+            )),
             exporters: RefCell::new(Exporters::new(config.max_exporters, limits)),
             admitted: RefCell::default(),
             totals: RefCell::default(),
             warned: RefCell::default(),
             name,
+            drops: OnceCell::new(),
         }
     }
 
     /// Admits a datagram and puts its data sets into the batch. Templates are learned even if records are shed.
-    pub(super) fn take(&self, datagram: &[u8], exporter: Option<SocketAddr>) {
+    pub(super) fn take(&self, datagram: &[u8], exporter: Option<SocketAddr>, time_unix_nano: i64) {
         let mut admitted = self.admitted.borrow_mut();
         admitted.clear();
         self.exporters.borrow_mut().session(exporter).admit(datagram, &mut admitted);
         add(&mut self.totals.borrow_mut().admitted, &admitted.counters);
         self.warn(&admitted, exporter);
         let records = admitted.counters.flow_records + admitted.counters.options_records;
-        let receipt = FlowReceipt { time_unix_nano: now_unix_nano(), exporter };
-        self.intake.add(records, |batch| batch.push(datagram, &mut admitted, receipt) as u64);
+        let receipt = FlowReceipt { time_unix_nano, exporter };
+        let push = |batch: &mut FlowBatch| batch.push(datagram, &mut admitted, receipt) as u64;
+        let _ = self.intake.add(records, UnderPressure::Shed, push);
+    }
+
+    /// Datagrams that the kernel had no room for.
+    pub(super) fn kernel_drops(&self) -> u64 {
+        self.drops.get().map_or(0, |drops| drops.total())
     }
 
     fn warn(&self, admitted: &Admitted, exporter: Option<SocketAddr>) {

@@ -2,15 +2,14 @@
 
 use std::rc::Rc;
 
-use tokio::net::UdpSocket;
-
 use super::shared::Shared;
-use crate::ingest::{Datagram, receive_datagrams};
+use crate::ingest::{Datagram, UdpIngress, receive_datagrams};
 
 /// Receives until the intake stops.
-pub(super) async fn receive(socket: UdpSocket, kernel_buffer: usize, shared: Rc<Shared>) {
-    receive_datagrams(socket, kernel_buffer, &shared.intake, |received| match received {
-        Datagram::Received(bytes, exporter) => shared.take(bytes, Some(exporter)),
+pub(super) async fn receive(udp: UdpIngress, shared: Rc<Shared>) {
+    let UdpIngress { socket, granted, drops } = udp;
+    receive_datagrams(socket, granted, drops, &shared.intake, |received| match received {
+        Datagram::Received { bytes, peer, time_unix_nano, .. } => shared.take(bytes, Some(peer), time_unix_nano),
         Datagram::Failed => shared.totals.borrow_mut().receive_errors += 1,
     })
     .await;

@@ -1,16 +1,20 @@
 //! Configuration of the syslog receiver.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use catchment_columns::syslog::{RowOptions, StructuredDataForm};
 use catchment_syslog::{FramerOptions, Framing, Zone};
+use ipnet::IpNet;
 use otel_arrow_dfe_config::error::Error;
-use serde::Deserialize;
+use otel_arrow_dfe_config::tls::TlsServerConfig;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::senders::Zones;
 use crate::config;
-use crate::ingest::{BatchConfig, ReceiveBuffer, ReplayConfig};
+use crate::ingest::{BatchConfig, MaxInFlight, ReceiveBuffer, ReplayConfig};
 
 /// The checked configuration.
 #[derive(Debug, Clone)]
@@ -18,10 +22,20 @@ pub(crate) struct Config {
     pub(crate) udp: Option<UdpConfig>,
     pub(crate) tcp: Option<TcpConfig>,
     pub(crate) replay: Option<ReplayConfig>,
-    pub(crate) zone: Arc<Zone>,
+    pub(super) zones: ListenerZones,
     pub(crate) max_message_size: usize,
+    pub(crate) max_messages_per_second_per_source: Option<u32>,
     pub(crate) rows: RowOptions,
     pub(crate) batch: BatchConfig,
+    pub(crate) max_in_flight_bytes: MaxInFlight,
+}
+
+/// Zones of stamps that name none, for each way in.
+#[derive(Debug, Clone)]
+pub(super) struct ListenerZones {
+    pub(super) udp: Zones,
+    pub(super) tcp: Zones,
+    pub(super) replay: Zones,
 }
 
 #[derive(Debug, Deserialize)]
@@ -32,14 +46,27 @@ struct Raw {
     replay: Option<ReplayConfig>,
     #[serde(default = "utc")]
     timezone: String,
+    #[serde(default)]
+    sources: Vec<SourceConfig>,
     #[serde(default = "max_message_size", deserialize_with = "config::bytes::deserialize")]
     max_message_size: usize,
+    max_messages_per_second_per_source: Option<u32>,
     #[serde(default)]
     structured_data: StructuredData,
     #[serde(default)]
     cef_extension_prefix: String,
     #[serde(default)]
     batch: BatchConfig,
+    #[serde(default)]
+    max_in_flight_bytes: MaxInFlight,
+}
+
+/// What is different for senders of some addresses.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SourceConfig {
+    prefix: String,
+    timezone: String,
 }
 
 /// UDP: one datagram, one message.
@@ -47,11 +74,13 @@ struct Raw {
 #[serde(deny_unknown_fields)]
 pub(crate) struct UdpConfig {
     pub(crate) listening_addr: SocketAddr,
-    /// SO_RCVBUF; the kernel's default where it is left out.
+    /// SO_RCVBUF; 8 MiB where it is left out, as far as the kernel grants it.
     pub(crate) receive_buffer: Option<ReceiveBuffer>,
+    /// Instead of the receiver's.
+    timezone: Option<String>,
 }
 
-/// TCP: a stream of frames.
+/// TCP: a stream of frames, with or without TLS.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TcpConfig {
@@ -62,7 +91,81 @@ pub(crate) struct TcpConfig {
     #[serde(default = "yes")]
     trim_trailing_newline: bool,
     #[serde(default = "max_connections")]
-    pub(crate) max_connections: usize,
+    pub(super) max_connections: usize,
+    pub(super) max_connections_per_source: Option<usize>,
+    #[serde(default, with = "humantime_serde")]
+    pub(super) idle_timeout: Option<Duration>,
+    #[serde(default = "max_buffered_bytes", deserialize_with = "config::bytes::deserialize")]
+    pub(super) max_buffered_bytes: usize,
+    /// Instead of the receiver's.
+    timezone: Option<String>,
+    pub(super) tls: Option<TlsConfig>,
+    /// Put the subject of client certificates into the records.
+    #[serde(default)]
+    pub(super) tls_client_subject: bool,
+}
+
+/// The engine's settings of TLS servers. Its own type lets unknown keys pass; this does not.
+#[derive(Debug, Clone)]
+pub(super) struct TlsConfig(pub(super) TlsServerConfig);
+
+const TLS_KEYS: [&str; 10] = [
+    "cert_file",
+    "cert_pem",
+    "key_file",
+    "key_pem",
+    "client_ca_file",
+    "client_ca_pem",
+    "include_system_ca_certs_pool",
+    "watch_client_ca",
+    "reload_interval",
+    "handshake_timeout",
+];
+
+impl<'de> Deserialize<'de> for TlsConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        let map = serde_json::Map::deserialize(deserializer)?;
+        if let Some(key) = map.keys().find(|key| !TLS_KEYS.contains(&key.as_str())) {
+            return Err(D::Error::custom(format!(
+                "unknown field `{key}`, expected one of `{}`",
+                TLS_KEYS.join("`, `")
+            )));
+        }
+        serde_json::from_value(Value::Object(map)).map(Self).map_err(D::Error::custom)
+    }
+}
+
+impl TlsConfig {
+    fn check(&self) -> Result<(), Error> {
+        let tls = &self.0;
+        let one = |file: bool, pem: bool, name: &str| {
+            if file == pem {
+                let found = if file { "both" } else { "neither" };
+                return Err(config::invalid(format!(
+                    "config.tcp.tls: {found} of `{name}_file` and `{name}_pem` given, expected one of them"
+                )));
+            }
+            Ok(())
+        };
+        one(tls.config.cert_file.is_some(), tls.config.cert_pem.is_some(), "cert")?;
+        one(tls.config.key_file.is_some(), tls.config.key_pem.is_some(), "key")?;
+        if tls.client_ca_file.is_some() && tls.client_ca_pem.is_some() {
+            return Err(config::invalid(
+                "config.tcp.tls: both `client_ca_file` and `client_ca_pem` given, expected at most one of them",
+            ));
+        }
+        if tls.watch_client_ca && tls.client_ca_file.is_none() {
+            return Err(config::invalid("config.tcp.tls.watch_client_ca: expected together with `client_ca_file`"));
+        }
+        Ok(())
+    }
+
+    /// Whether clients must show a certificate.
+    fn asks_clients(&self) -> bool {
+        let tls = &self.0;
+        tls.client_ca_file.is_some() || tls.client_ca_pem.is_some() || tls.include_system_ca_certs_pool == Some(true)
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -100,6 +203,10 @@ const fn max_connections() -> usize {
     1_024
 }
 
+const fn max_buffered_bytes() -> usize {
+    64 * 1024 * 1024
+}
+
 impl Config {
     /// Reads and checks the configuration.
     ///
@@ -113,24 +220,37 @@ impl Config {
             ));
         }
         config::within("max_message_size", raw.max_message_size, 1, 16 * 1024 * 1024)?;
+        if let Some(rate) = raw.max_messages_per_second_per_source {
+            config::within("max_messages_per_second_per_source", rate, 1, u32::MAX)?;
+        }
+        if let Some(buffer) = raw.udp.as_ref().and_then(|udp| udp.receive_buffer) {
+            buffer.check()?;
+        }
         if let Some(tcp) = &raw.tcp {
-            config::within("tcp.max_connections", tcp.max_connections, 1, 1_000_000)?;
+            tcp.check()?;
         }
         if let Some(replay) = &raw.replay {
             replay.check()?;
         }
         raw.batch.check()?;
-        let zone: Zone = raw.timezone.parse().map_err(|error| {
-            config::invalid(format!(
-                "config.timezone: {error}; expected `UTC`, `+HH:MM`, `local` or a name such as `Europe/Paris`"
-            ))
-        })?;
+        let zones = Zones::new(zone("timezone", &raw.timezone)?, prefixes(&raw.sources)?);
+        let of_listener = |key: &str, name: Option<&String>| {
+            Ok::<_, Error>(match name {
+                Some(name) => zones.with_default(zone(key, name)?),
+                None => zones.clone(),
+            })
+        };
         Ok(Self {
+            zones: ListenerZones {
+                udp: of_listener("udp.timezone", raw.udp.as_ref().and_then(|udp| udp.timezone.as_ref()))?,
+                tcp: of_listener("tcp.timezone", raw.tcp.as_ref().and_then(|tcp| tcp.timezone.as_ref()))?,
+                replay: zones,
+            },
             udp: raw.udp,
             tcp: raw.tcp,
             replay: raw.replay,
-            zone: Arc::new(zone),
             max_message_size: raw.max_message_size,
+            max_messages_per_second_per_source: raw.max_messages_per_second_per_source,
             rows: RowOptions {
                 structured_data: match raw.structured_data {
                     StructuredData::Map => StructuredDataForm::Map,
@@ -140,59 +260,86 @@ impl Config {
                 cef_extension_prefix: raw.cef_extension_prefix,
             },
             batch: raw.batch,
+            max_in_flight_bytes: raw.max_in_flight_bytes,
         })
     }
+}
 
-    /// How the frames of TCP connections are found.
-    pub(crate) fn framer_options(&self, tcp: &TcpConfig) -> FramerOptions {
+impl TcpConfig {
+    fn check(&self) -> Result<(), Error> {
+        config::within("tcp.max_connections", self.max_connections, 1, 1_000_000)?;
+        if let Some(most) = self.max_connections_per_source {
+            config::within("tcp.max_connections_per_source", most, 1, 1_000_000)?;
+        }
+        if let Some(idle) = self.idle_timeout {
+            config::within("tcp.idle_timeout (ms)", idle.as_millis(), 10, 366 * 24 * 3_600_000)?;
+        }
+        config::within("tcp.max_buffered_bytes", self.max_buffered_bytes, 1_024, 1 << 40)?;
+        if let Some(tls) = &self.tls {
+            tls.check()?;
+        }
+        if self.tls_client_subject && !self.tls.as_ref().is_some_and(TlsConfig::asks_clients) {
+            return Err(config::invalid(
+                "config.tcp.tls_client_subject: clients show no certificate, expected `tcp.tls.client_ca_file` or `client_ca_pem`",
+            ));
+        }
+        Ok(())
+    }
+
+    /// How the frames of connections are found.
+    pub(super) fn framer_options(&self, max_message_size: usize) -> FramerOptions {
         FramerOptions {
-            framing: match tcp.framing {
+            framing: match self.framing {
                 FramingName::Auto => Framing::Auto,
                 FramingName::Newline => Framing::Newline,
                 FramingName::OctetCounting => Framing::OctetCounting,
                 FramingName::Nul => Framing::Nul,
             },
-            max_message_size: self.max_message_size,
-            trim_trailing_newline: tcp.trim_trailing_newline,
+            max_message_size,
+            trim_trailing_newline: self.trim_trailing_newline,
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn refused(value: Value) -> String {
-        Config::parse(&value).expect_err("refused").to_string()
-    }
-
-    #[test]
-    fn defaults_are_those_of_the_docs() {
-        let config = Config::parse(&json!({"tcp": {"listening_addr": "127.0.0.1:0"}})).expect("valid");
-        assert_eq!(config.max_message_size, 65_536);
-        assert_eq!((config.batch.max_messages, config.batch.max_duration.as_millis()), (100, 100));
-        let options = config.framer_options(config.tcp.as_ref().expect("tcp"));
-        assert_eq!(options.framing, Framing::Auto);
-        assert!(options.trim_trailing_newline);
-    }
-
-    /// Each message names the key and what would be right.
-    #[test]
-    fn wrong_settings_are_explained() {
-        assert!(refused(Value::Null).contains("`udp`, `tcp`, `replay`"));
-        assert!(refused(json!({"udp": {"listening_addr": "nowhere"}})).contains("config.udp.listening_addr"));
-        assert!(refused(json!({"udp": {"listening_addr": "127.0.0.1:1"}, "timezone": "Mars"})).contains("Mars"));
-        let framing = refused(json!({"tcp": {"listening_addr": "127.0.0.1:1", "framing": "lines"}}));
-        assert!(framing.contains("config.tcp.framing") && framing.contains("octet_counting"), "{framing}");
-        assert!(
-            refused(json!({"udp": {"listening_addr": "127.0.0.1:1"}, "max_message_size": 0})).contains("1 to 16777216")
-        );
-        assert!(
-            refused(json!({"udp": {"listening_addr": "127.0.0.1:1"}, "batch": {"max_messages": 0}}))
-                .contains("batch.max_messages")
-        );
-        assert!(refused(json!({"replay": {"path": "x", "rate": "fast"}})).contains("config.replay.rate"));
-    }
+fn zone(key: &str, name: &str) -> Result<Arc<Zone>, Error> {
+    name.parse().map(Arc::new).map_err(|error| {
+        config::invalid(format!(
+            "config.{key}: {error}; expected `UTC`, `+HH:MM`, `local` or a name such as `Europe/Paris`"
+        ))
+    })
 }
+
+/// The zones of address prefixes, each prefix once.
+fn prefixes(sources: &[SourceConfig]) -> Result<Vec<(IpNet, Arc<Zone>)>, Error> {
+    let mut prefixes: Vec<(IpNet, Arc<Zone>)> = Vec::new();
+    for (at, source) in sources.iter().enumerate() {
+        let key = format!("sources[{at}].prefix");
+        let prefix = prefix(&source.prefix).map_err(|expected| {
+            config::invalid(format!("config.{key}: `{}` is no prefix, expected {expected}", source.prefix))
+        })?;
+        if prefixes.iter().any(|(known, _)| *known == prefix) {
+            return Err(config::invalid(format!("config.{key}: `{prefix}` is given twice, expected each prefix once")));
+        }
+        prefixes.push((prefix, zone(&format!("sources[{at}].timezone"), &source.timezone)?));
+    }
+    Ok(prefixes)
+}
+
+/// An address, or an address and a length without bits set behind it. IPv4 written as IPv6 is IPv4.
+fn prefix(text: &str) -> Result<IpNet, String> {
+    let example = || "an address or prefix such as `10.1.0.0/16` or `2001:db8::/32`".to_owned();
+    let prefix: IpNet = match text.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().into(),
+        Err(_) => text.parse().map_err(|_| example())?,
+    };
+    let prefix = match prefix {
+        IpNet::V6(v6) if v6.prefix_len() >= 96 && v6.addr().to_ipv4_mapped().is_some() => {
+            IpNet::new(v6.addr().to_canonical(), v6.prefix_len() - 96).map_err(|_| example())?
+        }
+        other => other,
+    };
+    if prefix.trunc() != prefix { Err(format!("`{}`", prefix.trunc())) } else { Ok(prefix) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,29 +1,41 @@
 //! `urn:catchment:receiver:syslog`: RFC 3164, RFC 5424 and CEF over UDP and TCP, and from files.
 //!
-//! `config.rs` reads the configuration, `udp.rs` and `tcp.rs` take messages from sockets, `replay.rs` from files. They
-//! meet in the shared intake (`crate::ingest`), which decodes and sends. The parsing itself is in `catchment-syslog`,
-//! the mapping to columns in `catchment-columns`.
+//! `config.rs` reads the configuration. `udp.rs` takes messages from datagrams, `replay.rs` from files, `tcp.rs` and
+//! `connection.rs` from connections, with what belongs to those: `refill.rs` reads, `buffered.rs` bounds what they hold,
+//! `subject.rs` names TLS clients. `senders.rs` and `rates.rs` know the senders. All meet in the shared intake
+//! (`crate::ingest`), which decodes and sends. The parsing itself is in `catchment-syslog`, the mapping to columns in
+//! `catchment-columns`.
 
 otel_arrow_dfe_telemetry::otel_component_scope!(urn = SYSLOG_RECEIVER_URN, target = "catchment.receiver.syslog");
 
+mod buffered;
 mod config;
+mod connection;
 mod metrics;
+mod rates;
+mod refill;
 mod replay;
+mod senders;
 mod shared;
+mod subject;
 mod tcp;
+#[cfg(test)]
+mod testing;
 mod udp;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use catchment_columns::syslog::Transport;
 use linkme::distributed_slice;
 use otel_arrow_dfe_config::node::NodeUserConfig;
 use otel_arrow_dfe_engine::ReceiverFactory;
+use otel_arrow_dfe_engine::admission::AdmissionDimension;
 use otel_arrow_dfe_engine::capability::registry::Capabilities;
 use otel_arrow_dfe_engine::config::ReceiverConfig;
 use otel_arrow_dfe_engine::context::PipelineContext;
-use otel_arrow_dfe_engine::error::Error;
+use otel_arrow_dfe_engine::error::{Error, ReceiverErrorKind};
 use otel_arrow_dfe_engine::local::receiver as local;
 use otel_arrow_dfe_engine::memory_limiter::LocalReceiverAdmissionState;
 use otel_arrow_dfe_engine::node::NodeId;
@@ -31,15 +43,20 @@ use otel_arrow_dfe_engine::receiver::ReceiverWrapper;
 use otel_arrow_dfe_engine::terminal_state::TerminalState;
 use otel_arrow_dfe_engine::wiring_contract::WiringContract;
 use otel_arrow_dfe_otap::OTAP_RECEIVER_FACTORIES;
+use otel_arrow_dfe_otap::metrics::ReceiverMetrics;
 use otel_arrow_dfe_otap::pdata::OtapPdata;
+use otel_arrow_dfe_telemetry::metrics::MetricSet;
 use tokio::task::JoinSet;
 
 use crate::accounts::NodeName;
 use crate::drain::{Input, PipelineInstance};
-use crate::ingest;
+use crate::ingest::{self, Intake};
 pub(crate) use config::Config;
 use metrics::{Metrics, SyslogMetrics};
+use rates::Rates;
+use senders::Senders;
 use shared::{Shared, SyslogPending};
+use tcp::{Tcp, Tls};
 
 /// URN of the node.
 pub const SYSLOG_RECEIVER_URN: &str = "urn:catchment:receiver:syslog";
@@ -57,12 +74,17 @@ pub static SYSLOG_RECEIVER: ReceiverFactory<OtapPdata> = ReceiverFactory {
              _capabilities: &Capabilities| {
         let config = Config::parse(&node_config.config)?;
         ingest::check_cores(config.replay.as_ref(), pipeline.num_cores())?;
+        let pressure = LocalReceiverAdmissionState::from_process_state(&pipeline.memory_pressure_state());
+        let gate = pipeline.admission().bind_local(AdmissionDimension::Messages, pressure.clone());
+        let gate = gate.map_err(|error| crate::config::invalid(format!("rate_limiters: {error}")))?;
         let receiver = SyslogReceiver {
+            rates: Rates::new(gate, config.max_messages_per_second_per_source),
             config,
             name: NodeName::of(&pipeline),
             pipeline: PipelineInstance::of(&pipeline),
             metrics: SyslogMetrics::register(&pipeline),
-            pressure: LocalReceiverAdmissionState::from_process_state(&pipeline.memory_pressure_state()),
+            border: metrics::border(&pipeline),
+            pressure,
         };
         Ok(ReceiverWrapper::local(receiver, node, node_config, receiver_config).with_startup_readiness())
     },
@@ -75,7 +97,9 @@ struct SyslogReceiver {
     config: Config,
     name: NodeName,
     pipeline: PipelineInstance,
-    metrics: otel_arrow_dfe_telemetry::metrics::MetricSet<SyslogMetrics>,
+    metrics: MetricSet<SyslogMetrics>,
+    border: ReceiverMetrics,
+    rates: Rates,
     pressure: LocalReceiverAdmissionState,
 }
 
@@ -86,38 +110,42 @@ impl local::Receiver<OtapPdata> for SyslogReceiver {
         control: local::ControlChannel<OtapPdata>,
         effects: local::EffectHandler<OtapPdata>,
     ) -> Result<TerminalState, Error> {
-        let Self { config, name, pipeline, metrics, pressure } = *self;
+        let Self { config, name, pipeline, metrics, border, rates, pressure } = *self;
         let input = Input::begin(pipeline);
-        let pending = SyslogPending::new(&config);
-        let shared = Rc::new(Shared::new(
-            pending,
-            config.batch.clone(),
-            pressure,
-            name.clone(),
-            Arc::clone(&config.zone),
-            config.max_message_size,
-        ));
+        let intake =
+            Intake::new(SyslogPending::new(&config), config.batch.clone(), config.max_in_flight_bytes, pressure);
+        let shared = Rc::new(Shared::new(intake, rates, Some(border), name.clone(), config.max_message_size));
         let mut sources = JoinSet::new();
         let mut claims = Vec::new();
         if let Some(udp) = &config.udp {
-            let (socket, granted, claim) = ingest::udp_socket(&effects, &name, udp.listening_addr, udp.receive_buffer)?;
+            let (ingress, claim) = ingest::udp_socket(&effects, &name, udp.listening_addr, udp.receive_buffer)?;
             claims.push(claim);
-            let address = socket.local_addr().unwrap_or(udp.listening_addr);
-            otel_info!("syslog_receiver.udp.listening", address = %address, receive_buffer_bytes = granted);
-            let _ = sources.spawn_local(udp::receive(socket, granted, Rc::clone(&shared)));
+            let address = ingress.socket.local_addr().unwrap_or(udp.listening_addr);
+            otel_info!("syslog_receiver.udp.listening", address = %address, receive_buffer_bytes = ingress.granted);
+            let _ = shared.drops.set(Rc::clone(&ingress.drops));
+            let senders = Senders::new(config.zones.udp.clone(), Transport::Udp);
+            let _ = sources.spawn_local(udp::receive(ingress, senders, Rc::clone(&shared)));
         }
         if let Some(tcp) = &config.tcp {
+            let tls = match &tcp.tls {
+                Some(tls) => {
+                    Some(Tls::load(tls, tcp.tls_client_subject).await.map_err(|error| tls_error(&effects, &error))?)
+                }
+                None => None,
+            };
             let (listener, claim) = ingest::tcp_listener(&effects, &name, tcp.listening_addr)?;
             claims.push(claim);
             let address = listener.local_addr().unwrap_or(tcp.listening_addr);
-            otel_info!("syslog_receiver.tcp.listening", address = %address);
-            let options = config.framer_options(tcp);
-            let _ = sources.spawn_local(tcp::accept(listener, options, tcp.max_connections, Rc::clone(&shared)));
+            otel_info!("syslog_receiver.tcp.listening", address = %address, tls = tls.is_some());
+            let senders = Senders::new(config.zones.tcp.clone(), Transport::Tcp);
+            let tcp = Tcp::new(tcp, config.max_message_size, tls, senders, Rc::clone(&shared));
+            let _ = sources.spawn_local(tcp::accept(listener, Rc::new(tcp)));
         }
         if let Some(replay) = &config.replay {
             let reader = ingest::open_replay(&effects, replay, true, config.max_message_size)?;
-            let _ =
-                sources.spawn_local(replay::run(replay.clone(), reader, config.max_message_size, Rc::clone(&shared)));
+            let zones = config.zones.replay.clone();
+            let replay = replay::run(replay.clone(), reader, config.max_message_size, zones, Rc::clone(&shared));
+            let _ = sources.spawn_local(replay);
         }
         effects.signal_ready();
         let report = Metrics::new(metrics, Rc::clone(&shared));
@@ -127,3 +155,15 @@ impl local::Receiver<OtapPdata> for SyslogReceiver {
         ended
     }
 }
+
+fn tls_error(effects: &local::EffectHandler<OtapPdata>, error: &std::io::Error) -> Error {
+    Error::ReceiverError {
+        receiver: effects.receiver_id(),
+        kind: ReceiverErrorKind::Configuration,
+        error: format!("config.tcp.tls: {error}"),
+        source_detail: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,24 +7,31 @@ use catchment_capture::{Reader, Transport as Origin};
 use catchment_columns::syslog::{Receipt, Transport};
 use catchment_syslog::framing::datagram;
 
+use super::senders::{Senders, Zones};
 use super::shared::Shared;
-use crate::ingest::{self, ReplayConfig, Replayed};
+use crate::ingest::{self, ReplayConfig, Replayed, UnderPressure};
 use crate::time::now_unix_nano;
 
 /// Replays the file until its end or until the intake stops.
-pub(super) async fn run(replay: ReplayConfig, reader: Reader<File>, max_message_size: usize, shared: Rc<Shared>) {
+pub(super) async fn run(
+    replay: ReplayConfig,
+    reader: Reader<File>,
+    max_message_size: usize,
+    zones: Zones,
+    shared: Rc<Shared>,
+) {
+    let (datagrams, lines) = (Senders::new(zones.clone(), Transport::Udp), Senders::new(zones, Transport::File));
     let path = replay.path.display().to_string();
     let stop = shared.intake.stop.clone();
     ingest::replay(replay, reader, max_message_size, stop, async |replayed| match replayed {
         Replayed::Packet(packet) => {
-            shared.intake.room().await;
-            let transport = match packet.transport {
-                Origin::Udp => Transport::Udp,
-                Origin::File => Transport::File,
+            shared.intake.let_on().await;
+            let source = match packet.transport {
+                Origin::Udp => datagrams.source(packet.source),
+                Origin::File => lines.source(packet.source),
             };
-            let source = shared.source(packet.source, transport);
             let receipt = Receipt { time_unix_nano: now_unix_nano(), truncated: packet.truncated };
-            shared.take(datagram(&packet.payload), &source, receipt);
+            shared.take(datagram(&packet.payload), &source, receipt, UnderPressure::Keep);
         }
         Replayed::Pass(counts) => {
             shared.counters.borrow_mut().replay_skipped += counts.skipped_total();

@@ -1,17 +1,21 @@
 //! What the sources of one receiver share.
 
-use std::cell::RefCell;
-use std::net::SocketAddr;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
-use catchment_columns::syslog::{Receipt, RowOptions, Source, SyslogBatch, SyslogJob, Transport};
-use catchment_syslog::Zone;
-use otel_arrow_dfe_engine::memory_limiter::LocalReceiverAdmissionState;
+use catchment_columns::syslog::{Receipt, RowOptions, Source, SyslogBatch, SyslogJob};
+use otel_arrow_dfe_config::SignalType;
+use otel_arrow_dfe_otap::metrics::ReceiverMetrics;
+use tokio::time::Instant;
 
+use super::buffered::Buffered;
 use super::config::Config;
+use super::rates::Rates;
 use crate::accounts::NodeName;
-use crate::ingest::{BatchConfig, Intake, Pending};
+use crate::ingest::{Intake, KernelDrops, Pending, UnderPressure};
 
 /// A batch under construction and how its rows are to be written.
 pub(super) struct SyslogPending {
@@ -47,43 +51,95 @@ pub(super) struct Counters {
     pub(super) bytes: u64,
     pub(super) truncated: u64,
     pub(super) empty: u64,
-    pub(super) framing_errors: u64,
+    pub(super) stray_delimiters: u64,
+    pub(super) invalid_lengths: u64,
+    pub(super) unexpected_ends: u64,
     pub(super) connections_accepted: u64,
     pub(super) connections_refused: u64,
+    pub(super) connections_refused_of_source: u64,
+    pub(super) connections_idle_closed: u64,
     pub(super) connections_open: u64,
+    pub(super) handshake_errors: u64,
     pub(super) accept_errors: u64,
     pub(super) receive_errors: u64,
     pub(super) replay_skipped: u64,
+}
+
+impl Counters {
+    pub(super) fn framing_errors(&self) -> u64 {
+        self.stray_delimiters + self.invalid_lengths + self.unexpected_ends
+    }
+
+    pub(super) fn refused_connections(&self) -> u64 {
+        self.connections_refused + self.connections_refused_of_source
+    }
+}
+
+/// Lets an event through at most once in a while. What happened in between is in the counters.
+#[derive(Debug, Default)]
+pub(super) struct Seldom(Cell<Option<Instant>>);
+
+impl Seldom {
+    const INTERVAL: Duration = Duration::from_secs(10);
+
+    pub(super) fn now(&self) -> bool {
+        let is_time = self.0.get().is_none_or(|last| last.elapsed() >= Self::INTERVAL);
+        if is_time {
+            self.0.set(Some(Instant::now()));
+        }
+        is_time
+    }
 }
 
 pub(super) struct Shared {
     pub(super) intake: Rc<Intake<SyslogPending>>,
     pub(super) counters: RefCell<Counters>,
     pub(super) name: NodeName,
-    zone: Arc<Zone>,
+    pub(super) rates: Rates,
+    /// Of the TCP connections.
+    pub(super) buffered: OnceCell<Rc<Buffered>>,
+    /// Of the UDP socket, once it is open.
+    pub(super) drops: OnceCell<Rc<KernelDrops>>,
+    /// The engine's metrics of messages at the border. They are not there in tests.
+    pub(super) border: Option<RefCell<ReceiverMetrics>>,
     max_message_size: usize,
 }
 
 impl Shared {
     pub(super) fn new(
-        pending: SyslogPending,
-        limits: BatchConfig,
-        pressure: LocalReceiverAdmissionState,
+        intake: Intake<SyslogPending>,
+        rates: Rates,
+        border: Option<ReceiverMetrics>,
         name: NodeName,
-        zone: Arc<Zone>,
         max_message_size: usize,
     ) -> Self {
-        let intake = Rc::new(Intake::new(pending, limits, pressure));
-        Self { intake, counters: RefCell::default(), name, zone, max_message_size }
+        Self {
+            intake: Rc::new(intake),
+            counters: RefCell::default(),
+            name,
+            rates,
+            buffered: OnceCell::new(),
+            drops: OnceCell::new(),
+            border: border.map(RefCell::new),
+            max_message_size,
+        }
     }
 
-    /// The source of a sender.
-    pub(super) fn source(&self, peer: Option<SocketAddr>, transport: Transport) -> Arc<Source> {
-        Arc::new(Source::new(peer, transport, Arc::clone(&self.zone)))
+    /// Takes in the message of a datagram, unless memory is short or its sender is over its rate.
+    pub(super) fn take_datagram(&self, message: &[u8], sender: IpAddr, source: &Arc<Source>, receipt: Receipt) {
+        if !message.is_empty() && !self.rates.admit(sender) {
+            self.counters.borrow_mut().bytes += message.len() as u64;
+            let mut books = self.intake.books_mut();
+            books.received += 1;
+            books.rate_limited += 1;
+            self.tell_border(message.len(), false);
+            return;
+        }
+        self.take(message, source, receipt, UnderPressure::Shed);
     }
 
     /// Takes in one message without its frame; what is longer than the limit is cut.
-    pub(super) fn take(&self, message: &[u8], source: &Arc<Source>, receipt: Receipt) {
+    pub(super) fn take(&self, message: &[u8], source: &Arc<Source>, receipt: Receipt, under: UnderPressure) {
         let (message, truncated) = match message.get(..self.max_message_size) {
             Some(head) if head.len() < message.len() => (head, true),
             _ => (message, receipt.truncated),
@@ -97,9 +153,27 @@ impl Shared {
             }
             counters.truncated += u64::from(truncated);
         }
-        self.intake.add(1, |pending| {
+        let shed = self.intake.add(1, under, |pending| {
             pending.batch.push(message, source, Receipt { truncated, ..receipt });
             1
         });
+        self.tell_border(message.len(), !shed);
+    }
+
+    /// Counts a message in the engine's metrics of receivers.
+    fn tell_border(&self, bytes: usize, taken: bool) {
+        let Some(border) = &self.border else { return };
+        let mut border = border.borrow_mut();
+        let completed = border.processing().run(|processing| {
+            processing.set_payload_size_with(|| bytes);
+            if taken { Ok((SignalType::Logs, ())) } else { Err(processing.refused(SignalType::Logs, ())) }
+        });
+        // The outcome is known already; this counts it.
+        let _ = border.record(completed);
+    }
+
+    /// Datagrams that the kernel had no room for.
+    pub(super) fn kernel_drops(&self) -> u64 {
+        self.drops.get().map_or(0, |drops| drops.total())
     }
 }

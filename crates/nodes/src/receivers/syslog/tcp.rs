@@ -1,29 +1,155 @@
-//! Messages from TCP connections.
+//! Messages from TCP connections, with or without TLS.
 
-use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
-use catchment_columns::syslog::{Receipt, Source, Transport};
-use catchment_syslog::{Framer, FramerOptions, Step};
-use tokio::io::AsyncReadExt;
+use catchment_syslog::FramerOptions;
+use otel_arrow_dfe_otap::tls_utils::{accept_tls_connection, build_tls_acceptor};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
-use super::shared::Shared;
-use crate::time::now_unix_nano;
+use super::buffered::Buffered;
+use super::config::{TcpConfig, TlsConfig};
+use super::connection::{SHARED_BYTES, serve};
+use super::senders::Senders;
+use super::shared::{Seldom, Shared};
+use super::subject::subject;
+use crate::ingest::now;
 
-const READ_BYTES: usize = 64 * 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// What a connection may still deliver once the drain has begun.
-const DRAIN_BYTES: usize = 4 * 1024 * 1024;
+/// Where the engine's settings name none.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Accepts connections until the intake stops, then waits for them to finish.
-pub(super) async fn accept(listener: TcpListener, options: FramerOptions, max_connections: usize, shared: Rc<Shared>) {
+/// Bounds of the connections of a core.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) connections: usize,
+    pub(super) connections_per_source: usize,
+    pub(super) idle_timeout: Option<Duration>,
+}
+
+/// TLS of a listener.
+pub(super) struct Tls {
+    acceptor: TlsAcceptor,
+    handshake_timeout: Duration,
+    /// Whether records get the subject of the client's certificate.
+    client_subject: bool,
+}
+
+impl Tls {
+    /// Loads the certificates.
+    pub(super) async fn load(config: &TlsConfig, client_subject: bool) -> io::Result<Self> {
+        let acceptor = build_tls_acceptor(Some(&config.0)).await?;
+        let acceptor = acceptor.ok_or_else(|| io::Error::other("no acceptor for the configured certificates"))?;
+        let handshake_timeout = config.0.handshake_timeout.unwrap_or(HANDSHAKE_TIMEOUT);
+        Ok(Self { acceptor, handshake_timeout, client_subject })
+    }
+}
+
+/// What the connections of a listener share.
+pub(super) struct Tcp {
+    pub(super) shared: Rc<Shared>,
+    pub(super) options: FramerOptions,
+    pub(super) limits: Limits,
+    pub(super) tls: Option<Tls>,
+    /// All connections read into this one, so that an idle connection has no buffer.
+    pub(super) buffer: RefCell<Vec<u8>>,
+    pub(super) buffered: Rc<Buffered>,
+    pub(super) seldom_handshake: Seldom,
+    senders: Senders,
+    /// Open connections by source address.
+    open: RefCell<HashMap<IpAddr, usize>>,
+}
+
+impl Tcp {
+    pub(super) fn new(
+        config: &TcpConfig,
+        max_message_size: usize,
+        tls: Option<Tls>,
+        senders: Senders,
+        shared: Rc<Shared>,
+    ) -> Self {
+        let buffered = Rc::new(Buffered::new(config.max_buffered_bytes));
+        let _ = shared.buffered.set(Rc::clone(&buffered));
+        Self {
+            options: config.framer_options(max_message_size),
+            limits: Limits {
+                connections: config.max_connections,
+                connections_per_source: config.max_connections_per_source.unwrap_or(usize::MAX),
+                idle_timeout: config.idle_timeout,
+            },
+            tls,
+            buffer: RefCell::new(vec![0; SHARED_BYTES]),
+            buffered,
+            seldom_handshake: Seldom::default(),
+            senders,
+            open: RefCell::default(),
+            shared,
+        }
+    }
+
+    /// Lets a connection in, or counts why not.
+    fn admit(self: &Rc<Self>, peer: SocketAddr) -> Option<Open> {
+        let address = peer.ip().to_canonical();
+        let mut open = self.open.borrow_mut();
+        let mut counters = self.shared.counters.borrow_mut();
+        if counters.connections_open >= self.limits.connections as u64 {
+            counters.connections_refused += 1;
+            return None;
+        }
+        let of_source = open.entry(address).or_insert(0);
+        if *of_source >= self.limits.connections_per_source {
+            counters.connections_refused_of_source += 1;
+            return None;
+        }
+        *of_source += 1;
+        counters.connections_open += 1;
+        counters.connections_accepted += 1;
+        Some(Open { tcp: Rc::clone(self), address })
+    }
+}
+
+/// Counts an open connection for as long as it lives.
+struct Open {
+    tcp: Rc<Tcp>,
+    address: IpAddr,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.tcp.shared.counters.borrow_mut().connections_open -= 1;
+        let mut open = self.tcp.open.borrow_mut();
+        if let Some(of_source) = open.get_mut(&self.address) {
+            *of_source -= 1;
+            if *of_source == 0 {
+                let _ = open.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// Where connections come from.
+pub(super) trait Listen {
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)>;
+}
+
+impl Listen for TcpListener {
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        Self::accept(self).await
+    }
+}
+
+/// Accepts connections until the intake stops, then those that the kernel has accepted already, and waits for all to
+/// finish.
+pub(super) async fn accept(listener: impl Listen, tcp: Rc<Tcp>) {
     let mut connections = JoinSet::new();
+    let (shared, seldom, refused) = (&tcp.shared, Seldom::default(), Seldom::default());
     loop {
         tokio::select! {
             biased;
@@ -33,143 +159,81 @@ pub(super) async fn accept(listener: TcpListener, options: FramerOptions, max_co
                 shared.counters.borrow_mut().receive_errors += u64::from(failed);
             }
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => {
-                    if connections.len() >= max_connections {
-                        shared.counters.borrow_mut().connections_refused += 1;
-                        continue;
+                Ok((stream, peer)) => match tcp.admit(peer) {
+                    Some(open) => {
+                        let _ = connections.spawn_local(connection(stream, peer, open));
                     }
-                    shared.counters.borrow_mut().connections_accepted += 1;
-                    let framer = Framer::new(options);
-                    let _ = connections.spawn_local(connection(stream, peer, framer, Rc::clone(&shared)));
-                }
+                    None if refused.now() => {
+                        otel_warn!(
+                            "syslog_receiver.tcp.connection_refused",
+                            peer = %peer,
+                            message = "tcp.max_connections or tcp.max_connections_per_source is reached; the connection is closed"
+                        );
+                    }
+                    None => {}
+                },
                 // Out of descriptors, or the peer gave up: neither is a reason to end.
                 Err(error) => {
                     shared.counters.borrow_mut().accept_errors += 1;
-                    otel_warn!("syslog_receiver.tcp.accept_failed", error = %error);
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    if seldom.now() {
+                        otel_warn!("syslog_receiver.tcp.accept_failed", error = %error);
+                    }
+                    tokio::select! {
+                        biased;
+                        () = shared.intake.stop.cancelled() => {}
+                        () = tokio::time::sleep(ACCEPT_PAUSE) => {}
+                    }
                 }
             }
+        }
+    }
+    // What the runtime knows of the listener may be old: it looks anew while we stand back.
+    tokio::task::yield_now().await;
+    while let Some(Ok((stream, peer))) = now(listener.accept()).await {
+        if let Some(open) = tcp.admit(peer) {
+            let _ = connections.spawn_local(connection(stream, peer, open));
         }
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
 }
 
-/// Counts an open connection for as long as it lives.
-struct Open(Rc<Shared>);
-
-impl Open {
-    fn new(shared: Rc<Shared>) -> Self {
-        shared.counters.borrow_mut().connections_open += 1;
-        Self(shared)
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.counters.borrow_mut().connections_open -= 1;
-    }
-}
-
-async fn connection(mut stream: TcpStream, peer: SocketAddr, framer: Framer, shared: Rc<Shared>) {
-    let open = Open::new(Rc::clone(&shared));
-    let source = shared.source(Some(peer), Transport::Tcp);
-    let mut frames =
-        Frames { framer, buffer: BytesMut::new(), peer, source, shared: Rc::clone(&shared), warned: false, cut: false };
-    loop {
-        shared.intake.room().await;
-        frames.buffer.reserve(READ_BYTES);
-        let read = tokio::select! {
-            biased;
-            () = shared.intake.stop.cancelled() => break,
-            read = stream.read_buf(&mut frames.buffer) => read,
-        };
-        match read {
-            Ok(0) => {
-                let _ = frames.take(true).await;
-                return;
-            }
-            Ok(_) => {
-                if !frames.take(false).await {
-                    return;
-                }
-            }
-            Err(_) => {
-                shared.counters.borrow_mut().receive_errors += 1;
-                let _ = frames.take(true).await;
-                return;
+async fn connection(stream: TcpStream, peer: SocketAddr, open: Open) {
+    let tcp = &*open.tcp;
+    let source = tcp.senders.fresh(Some(peer));
+    let Some(tls) = &tcp.tls else {
+        serve(stream, peer, Arc::new(source), tcp).await;
+        return;
+    };
+    let handshake = tokio::select! {
+        biased;
+        // Nothing has been said yet that could get lost.
+        () = tcp.shared.intake.stop.cancelled() => return,
+        handshake = accept_tls_connection(stream, &tls.acceptor, tls.handshake_timeout) => handshake,
+    };
+    match handshake {
+        Ok(stream) => {
+            let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+            let subject = certificate.filter(|_| tls.client_subject).and_then(|der| subject(der));
+            let source = match subject {
+                Some(subject) => source.with_tls_subject(subject),
+                None => source,
+            };
+            serve(stream, peer, Arc::new(source), tcp).await;
+        }
+        Err(error) => {
+            tcp.shared.counters.borrow_mut().handshake_errors += 1;
+            if tcp.seldom_handshake.now() {
+                otel_warn!(
+                    "syslog_receiver.tls.handshake_failed",
+                    peer = %peer,
+                    error = %error,
+                    message = "no TLS connection came about: a client that speaks plain text, does not trust the certificate, shows none that is trusted, or is too slow"
+                );
             }
         }
     }
-    // The drain: what the kernel has is ours already.
-    let mut taken = 0;
-    while taken < DRAIN_BYTES {
-        frames.buffer.reserve(READ_BYTES);
-        match stream.try_read_buf(&mut frames.buffer) {
-            Ok(0) => break,
-            Ok(bytes) => taken += bytes,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-            Err(_) => {
-                shared.counters.borrow_mut().receive_errors += 1;
-                break;
-            }
-        }
-        if !frames.take(false).await {
-            return;
-        }
-    }
-    // The sender was in the middle of what is left.
-    frames.cut = true;
-    let _ = frames.take(true).await;
-    drop(open);
 }
 
-/// The unread part of a connection's stream.
-struct Frames {
-    framer: Framer,
-    buffer: BytesMut,
-    peer: SocketAddr,
-    source: Arc<Source>,
-    shared: Rc<Shared>,
-    warned: bool,
-    /// The stream was left by us and not ended by the sender: what is incomplete is truncated.
-    cut: bool,
-}
-
-impl Frames {
-    /// Takes the frames that are complete, `end`: and what remains. False if the stream cannot be read on.
-    async fn take(&mut self, end: bool) -> bool {
-        // All of one read have one time of receipt.
-        let time_unix_nano = now_unix_nano();
-        loop {
-            self.shared.intake.room().await;
-            match self.framer.next(&self.buffer, end) {
-                Step::Frame { message, consumed, truncated } => {
-                    let receipt = Receipt { time_unix_nano, truncated: truncated || self.cut };
-                    self.shared.take(message, &self.source, receipt);
-                    self.buffer.advance(consumed);
-                }
-                Step::Skip { consumed, error } => {
-                    if let Some(error) = error {
-                        self.framing_error(&error);
-                    }
-                    self.buffer.advance(consumed);
-                }
-                Step::NeedMore => return true,
-                Step::Error { error, consumed } => {
-                    self.framing_error(&error);
-                    self.buffer.advance(consumed);
-                    return false;
-                }
-            }
-        }
-    }
-
-    /// Counts an error; tells the first one of each connection.
-    fn framing_error(&mut self, error: &catchment_syslog::FramingError) {
-        self.shared.counters.borrow_mut().framing_errors += 1;
-        if !std::mem::replace(&mut self.warned, true) {
-            otel_warn!("syslog_receiver.tcp.framing_error", peer = %self.peer, error = %error);
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -2,20 +2,20 @@
 
 use std::rc::Rc;
 
-use catchment_columns::syslog::{Receipt, Transport};
+use catchment_columns::syslog::Receipt;
 use catchment_syslog::framing::datagram;
-use tokio::net::UdpSocket;
 
+use super::senders::Senders;
 use super::shared::Shared;
-use crate::ingest::{Datagram, receive_datagrams};
-use crate::time::now_unix_nano;
+use crate::ingest::{Datagram, UdpIngress, receive_datagrams};
 
 /// Receives until the intake stops.
-pub(super) async fn receive(socket: UdpSocket, kernel_buffer: usize, shared: Rc<Shared>) {
-    receive_datagrams(socket, kernel_buffer, &shared.intake, |received| match received {
-        Datagram::Received(bytes, peer) => {
-            let source = shared.source(Some(peer), Transport::Udp);
-            shared.take(datagram(bytes), &source, Receipt { time_unix_nano: now_unix_nano(), truncated: false });
+pub(super) async fn receive(udp: UdpIngress, senders: Senders, shared: Rc<Shared>) {
+    let UdpIngress { socket, granted, drops } = udp;
+    receive_datagrams(socket, granted, drops, &shared.intake, |received| match received {
+        Datagram::Received { bytes, peer, truncated, time_unix_nano } => {
+            let source = senders.source(Some(peer));
+            shared.take_datagram(datagram(bytes), peer.ip(), &source, Receipt { time_unix_nano, truncated });
         }
         Datagram::Failed => shared.counters.borrow_mut().receive_errors += 1,
     })
