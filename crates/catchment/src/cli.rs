@@ -72,10 +72,10 @@ pub(crate) enum Decode {
         #[arg(long, value_enum, default_value_t)]
         framing: Framing,
         /// Zone of time stamps that name none: UTC, +HH:MM, local, or a name such as Europe/Paris.
-        #[arg(long, default_value = "UTC")]
+        #[arg(long, visible_alias = "tz", default_value = "UTC")]
         timezone: String,
         /// Time of receipt in RFC 3339, for the year of stamps without one; default: capture time, or now.
-        #[arg(long, value_name = "TIME")]
+        #[arg(long, visible_alias = "now", value_name = "TIME")]
         received_at: Option<String>,
         /// Longest message kept, in bytes.
         #[arg(long, default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(1..=16_777_216))]
@@ -83,12 +83,18 @@ pub(crate) enum Decode {
         /// Keep a line end that is counted into an octet-counted frame.
         #[arg(long)]
         keep_trailing_newline: bool,
-        /// Form of RFC 5424 structured data.
+        /// Names of the attributes.
         #[arg(long, value_enum, default_value_t)]
-        structured_data: StructuredData,
-        /// Put before every CEF extension key.
+        schema: SchemaName,
+        /// Form of RFC 5424 structured data; default: map, under the schema otel flat.
+        #[arg(long, value_enum)]
+        structured_data: Option<StructuredData>,
+        /// Put before every CEF extension key; default: nothing, under the schema otel `cef.ext.`.
         #[arg(long, default_value = "")]
         cef_extension_prefix: String,
+        /// What becomes of text that is not UTF-8.
+        #[arg(long, value_enum, default_value_t)]
+        non_utf8: NonUtf8Name,
     },
     /// IPFIX, NetFlow v9 and v5: pcap, pcapng, or a stream of IPFIX messages.
     Ipfix {
@@ -118,9 +124,28 @@ pub(crate) enum Framing {
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 #[value(rename_all = "snake_case")]
+pub(crate) enum SchemaName {
+    /// Those of the engine's own syslog receiver.
+    #[default]
+    Upstream,
+    /// Those of OpenTelemetry's log data model.
+    Otel,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum NonUtf8Name {
+    /// Bad bytes become U+FFFD.
+    #[default]
+    Replace,
+    /// The text of the message is kept as bytes.
+    Bytes,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
 pub(crate) enum StructuredData {
     /// A map of maps.
-    #[default]
     Map,
     /// The text as sent.
     Text,

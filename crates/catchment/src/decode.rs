@@ -4,10 +4,11 @@ use std::io::{BufWriter, stderr, stdout};
 use std::process::ExitCode;
 
 use catchment_nodes::decode::{
-    DecodeError, IpfixOptions, StructuredDataForm, Summary, SyslogFraming, SyslogOptions, ipfix, syslog,
+    DecodeError, IpfixOptions, NonUtf8, RowOptions, Schema, StructuredDataForm, Summary, SyslogFraming, SyslogOptions,
+    ipfix, syslog,
 };
 
-use crate::cli::{Decode, Framing, StructuredData};
+use crate::cli::{Decode, Framing, NonUtf8Name, SchemaName, StructuredData};
 use crate::{EXIT_USAGE, complain};
 
 pub(crate) fn run(input: Decode) -> ExitCode {
@@ -34,8 +35,10 @@ fn decode(input: Decode) -> Result<Summary, DecodeError> {
             received_at,
             max_message_size,
             keep_trailing_newline,
+            schema,
             structured_data,
             cef_extension_prefix,
+            non_utf8,
         } => {
             let options = SyslogOptions {
                 framing: match framing {
@@ -49,12 +52,23 @@ fn decode(input: Decode) -> Result<Summary, DecodeError> {
                 received_unix_nano: time(received_at.as_deref())?,
                 max_message_size: usize::try_from(max_message_size).unwrap_or(usize::MAX),
                 trim_trailing_newline: !keep_trailing_newline,
-                structured_data: match structured_data {
-                    StructuredData::Map => StructuredDataForm::Map,
-                    StructuredData::Text => StructuredDataForm::Text,
-                    StructuredData::Flat => StructuredDataForm::Flat,
+                rows: RowOptions {
+                    schema: match schema {
+                        SchemaName::Upstream => Schema::Upstream,
+                        SchemaName::Otel => Schema::Otel,
+                    },
+                    structured_data: structured_data.map(|form| match form {
+                        StructuredData::Map => StructuredDataForm::Map,
+                        StructuredData::Text => StructuredDataForm::Text,
+                        StructuredData::Flat => StructuredDataForm::Flat,
+                    }),
+                    cef_extension_prefix,
+                    non_utf8: match non_utf8 {
+                        NonUtf8Name::Replace => NonUtf8::Replace,
+                        NonUtf8Name::Bytes => NonUtf8::Bytes,
+                    },
+                    ..RowOptions::default()
                 },
-                cef_extension_prefix,
             };
             syslog(&file, &options, &mut records, &mut problems)
         }

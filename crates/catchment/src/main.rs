@@ -5,6 +5,7 @@ mod cli;
 mod components;
 mod decode;
 mod drain;
+mod parent_ids;
 mod report;
 mod run;
 

@@ -9,7 +9,7 @@ use otel_arrow_dfe_otap::OTAP_PIPELINE_FACTORY;
 use otel_arrow_dfe_telemetry::output_service::{Frame, OutputService, OutputServiceConfig};
 
 use crate::cli::{CoreRanges, Engine};
-use crate::{EXIT_USAGE, check, complain, drain, report};
+use crate::{EXIT_USAGE, check, complain, drain, parent_ids, report};
 
 pub(crate) fn run(arguments: &Engine) -> ExitCode {
     let prepared = check::load(arguments.config.as_deref()).and_then(|mut spec| {
@@ -32,6 +32,7 @@ pub(crate) fn run(arguments: &Engine) -> ExitCode {
     if arguments.validate_and_exit {
         return check::say_valid(&spec);
     }
+    parent_ids::choose(&mut spec);
     claim_structured_stdout(&spec);
     let mut options = ControllerRunOptions {
         build_info: BuildInfo {

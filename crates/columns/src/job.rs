@@ -7,6 +7,14 @@ use crate::ColumnsError;
 /// The most records one batch holds. Ids of log records are 16 bits wide in OTAP; this leaves room below.
 pub const MAX_BATCH_RECORDS: usize = 8_192;
 
+/// Bytes of text after which a batch is sent on even if it has fewer records: offsets of Arrow text are 31 bits wide.
+pub(crate) const MAX_BATCH_BYTES: usize = 256 * 1024 * 1024;
+
+/// Records of a batch that is decoded in one step.
+pub const SMALL_RECORDS: usize = 256;
+/// Input bytes of a batch that is decoded in one step.
+pub const SMALL_BYTES: usize = 256 * 1024;
+
 /// How much one step may do. A step ends at whichever bound it meets first, but never before one record is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
@@ -50,6 +58,11 @@ pub trait Job: Send {
     /// [`ColumnsError`] if a batch could not be built. The records of that batch are gone; the job can go on with the
     /// next ones.
     fn step(&mut self, budget: Budget) -> Result<Step, ColumnsError>;
+
+    /// How much to do in each step on a thread that is shared: all at once if it is little, else [`Budget::default`].
+    fn budget(&self) -> Budget {
+        Budget::default()
+    }
 
     /// Runs to the end without pause, for callers that share their thread with nobody.
     ///

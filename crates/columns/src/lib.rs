@@ -13,17 +13,19 @@
 
 pub mod flow;
 pub mod json;
-pub mod logs;
 pub mod quantile;
 pub mod syslog;
 
-mod attributes;
 mod error;
 mod job;
+mod logs;
+mod table;
 mod text;
 
 pub use error::ColumnsError;
-pub use job::{Budget, Job, MAX_BATCH_RECORDS, Step};
+pub(crate) use job::MAX_BATCH_BYTES;
+pub use job::{Budget, Job, MAX_BATCH_RECORDS, SMALL_BYTES, SMALL_RECORDS, Step};
+pub use table::ParentIds;
 
 /// The record batches of one signal, as they travel through the engine.
 pub use otel_arrow_dfe_pdata::OtapArrowRecords;

@@ -1,14 +1,46 @@
-//! The logs table of one batch under construction.
+//! The tables of one batch of logs under construction.
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, DictionaryArray, FixedSizeBinaryArray, Int32Array, RecordBatch, StringArray, StructArray,
+    TimestampNanosecondArray, UInt8Array, UInt16Array, UInt32Array,
+};
+use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow::datatypes::{DataType, Field, Fields, Schema, UInt8Type};
+use arrow::error::ArrowError;
 use otel_arrow_dfe_pdata::OtapArrowRecords;
-use otel_arrow_dfe_pdata::encode::record::attributes::AttributesRecordBatchBuilder;
-use otel_arrow_dfe_pdata::encode::record::logs::LogsRecordBatchBuilder;
 use otel_arrow_dfe_pdata::otap::Logs;
 use otel_arrow_dfe_pdata::proto::opentelemetry::arrow::v1::ArrowPayloadType;
+use otel_arrow_dfe_pdata::schema::{FieldExt as _, consts};
 
 use crate::ColumnsError;
-use crate::attributes::AttributeWriter;
-use crate::text::utf8;
+use crate::table::{AnyValues, AttributeTable, AttributeWriter, LaidOut, NameId, ParentIds};
+
+/// What a severity of syslog is in OTLP: number and text, by severity.
+pub(crate) type Levels = [(i32, &'static str); 8];
+
+/// For records that have no severity.
+pub(crate) static NO_LEVELS: Levels = [(0, ""); 8];
+
+/// Ids of W3C Trace Context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Trace {
+    pub(crate) trace_id: [u8; 16],
+    pub(crate) span_id: [u8; 8],
+    pub(crate) flags: u32,
+}
+
+/// The body of a log record.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) enum Body<'a> {
+    #[default]
+    None,
+    /// Text; bytes that are not UTF-8 become U+FFFD.
+    Text(&'a [u8]),
+    Bytes(&'a [u8]),
+}
 
 /// The columns of a log record that are not attributes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -17,24 +49,76 @@ pub(crate) struct LogFields<'a> {
     pub(crate) time_unix_nano: Option<i64>,
     /// When it was received.
     pub(crate) observed_time_unix_nano: i64,
-    pub(crate) severity_number: Option<i32>,
-    pub(crate) severity_text: Option<&'a str>,
-    /// Raw input, kept when the record could not be taken apart whole.
-    pub(crate) body: Option<&'a [u8]>,
+    /// Severity of syslog, 0 to 7.
+    pub(crate) severity: Option<u8>,
+    pub(crate) body: Body<'a>,
+    pub(crate) trace: Option<Trace>,
+    /// Number of its resource.
+    pub(crate) resource: u16,
+    /// All texts of the record are known to be UTF-8.
+    pub(crate) is_utf8: bool,
 }
 
-/// Builders of the tables `Logs` and `LogAttrs`, filled record by record.
+/// The tables of a batch, filled record by record.
+#[derive(Debug)]
 pub(crate) struct LogsTable {
-    logs: LogsRecordBatchBuilder,
-    attributes: AttributesRecordBatchBuilder<u16>,
     scope: &'static str,
+    levels: &'static Levels,
+    parent_ids: ParentIds,
     rows: u16,
+    times: Vec<i64>,
+    observed: Vec<i64>,
+    severities: Severities,
+    bodies: AnyValues,
+    traces: Vec<(u16, Trace)>,
+    resources: Vec<u16>,
+    attributes: AttributeTable,
+    /// Attributes of resources, by their numbers.
+    pub(crate) resource_attributes: AttributeTable,
+}
+
+/// Severities, with 0 in place of those that are absent.
+#[derive(Debug, Default)]
+struct Severities {
+    values: Vec<u8>,
+    present: Vec<bool>,
+    any: bool,
 }
 
 impl LogsTable {
-    /// An empty batch whose records carry the instrumentation scope name `scope`.
-    pub(crate) fn new(scope: &'static str) -> Self {
-        Self { logs: LogsRecordBatchBuilder::new(), attributes: AttributesRecordBatchBuilder::new(), scope, rows: 0 }
+    /// An empty batch whose records carry the instrumentation scope name `scope`. `names` are the names of attributes that
+    /// are known beforehand, with their positions as numbers.
+    pub(crate) fn new(scope: &'static str, levels: &'static Levels, names: &[&'static str]) -> Self {
+        Self {
+            scope,
+            levels,
+            parent_ids: ParentIds::Plain,
+            rows: 0,
+            times: Vec::new(),
+            observed: Vec::new(),
+            severities: Severities::default(),
+            bodies: AnyValues::new(),
+            traces: Vec::new(),
+            resources: Vec::new(),
+            attributes: AttributeTable::new(names),
+            resource_attributes: AttributeTable::new(&[]),
+        }
+    }
+
+    /// Writes the parent ids of attributes as `parent_ids` says.
+    pub(crate) fn with_parent_ids(mut self, parent_ids: ParentIds) -> Self {
+        self.parent_ids = parent_ids;
+        self
+    }
+
+    /// Room for `records` records with `text_bytes` bytes of text together.
+    pub(crate) fn reserve(&mut self, records: usize, text_bytes: usize) {
+        self.times.reserve(records);
+        self.observed.reserve(records);
+        self.resources.reserve(records);
+        self.severities.values.reserve(records);
+        self.severities.present.reserve(records);
+        self.attributes.reserve(records, text_bytes);
     }
 
     /// Records written so far.
@@ -42,48 +126,197 @@ impl LogsTable {
         usize::from(self.rows)
     }
 
+    /// Bytes of text written so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.attributes.bytes() + self.bodies.bytes()
+    }
+
     /// Begins a record. The caller keeps [`LogsTable::rows`] below 65,536, as [`crate::MAX_BATCH_RECORDS`] does.
     pub(crate) fn record(&mut self, fields: LogFields<'_>) -> AttributeWriter<'_> {
         let id = self.rows;
         self.rows = self.rows.saturating_add(1);
-        self.logs.append_id(Some(id));
-        self.logs.append_time_unix_nano(fields.time_unix_nano.unwrap_or(0));
-        self.logs.append_observed_time_unix_nano(fields.observed_time_unix_nano);
-        self.logs.append_severity_number(fields.severity_number);
-        self.logs.append_severity_text(fields.severity_text.map(str::as_bytes));
+        self.times.push(fields.time_unix_nano.unwrap_or(0));
+        self.observed.push(fields.observed_time_unix_nano);
+        self.severities.values.push(fields.severity.unwrap_or(0) & 7);
+        self.severities.present.push(fields.severity.is_some());
+        self.severities.any |= fields.severity.is_some();
+        self.resources.push(fields.resource);
         match fields.body {
-            Some(body) => self.logs.body.append_str(&utf8(body)),
-            None => self.logs.body.append_null(),
+            Body::None => self.bodies.none(),
+            Body::Text(text) => self.bodies.text(text, fields.is_utf8),
+            Body::Bytes(bytes) => self.bodies.opaque(bytes),
         }
-        AttributeWriter { table: &mut self.attributes, parent: id }
+        if let Some(trace) = fields.trace {
+            self.traces.push((id, trace));
+        }
+        AttributeWriter::new(&mut self.attributes, id, fields.is_utf8)
     }
 
-    /// Takes the batch out and leaves an empty one behind.
-    pub(crate) fn finish(&mut self) -> Result<OtapArrowRecords, ColumnsError> {
-        let rows = self.rows();
-        let mut full = std::mem::replace(self, Self::new(self.scope));
-        let logs = &mut full.logs;
-        logs.resource.append_id_n(0, rows);
-        logs.resource.append_schema_url_n(None, rows);
-        logs.resource.append_dropped_attributes_count_n(0, rows);
-        logs.scope.append_id_n(0, rows);
-        logs.scope.append_name_n(Some(self.scope.as_bytes()), rows);
-        logs.scope.append_version_n(None, rows);
-        logs.scope.append_dropped_attributes_count_n(0, rows);
-        logs.append_schema_url_n(None, rows);
-        logs.append_dropped_attributes_count_n(0, rows);
-        logs.append_flags_n(None, rows);
-        logs.append_trace_id_n(None, rows).map_err(ColumnsError::arrow("logs"))?;
-        logs.append_span_id_n(None, rows).map_err(ColumnsError::arrow("logs"))?;
+    /// Gives the records of `rows`, which are later than all that have such an attribute, one text.
+    pub(crate) fn text_of_all(&mut self, rows: Range<u16>, name: NameId, value: &[u8]) {
+        self.attributes.text_of_all(rows, name, value);
+    }
 
-        let mut records = OtapArrowRecords::Logs(Logs::default());
-        records
-            .set(ArrowPayloadType::Logs, logs.finish().map_err(ColumnsError::arrow("logs"))?)
-            .map_err(ColumnsError::otap("logs"))?;
-        if !full.attributes.is_empty() {
-            let attributes = full.attributes.finish().map_err(ColumnsError::arrow("log attributes"))?;
-            records.set(ArrowPayloadType::LogAttrs, attributes).map_err(ColumnsError::otap("log attributes"))?;
+    /// Gives the records of `rows`, which are later than all that have such an attribute, one integer.
+    pub(crate) fn int_of_all(&mut self, rows: Range<u16>, name: NameId, value: i64) {
+        self.attributes.int_of_all(rows, name, value);
+    }
+
+    /// Ends the batch; its arrays are made in steps.
+    pub(crate) fn finish(mut self) -> Unfinished {
+        let attributes = std::mem::replace(&mut self.attributes, AttributeTable::new(&[]));
+        Unfinished { records: OtapArrowRecords::Logs(Logs::default()), next: Some(Part::Attributes(attributes, self)) }
+    }
+
+    /// Ends the batch and makes its arrays at once.
+    pub(crate) fn finish_at_once(self) -> Result<OtapArrowRecords, ColumnsError> {
+        let mut unfinished = self.finish();
+        loop {
+            if let Some(records) = unfinished.step()? {
+                return Ok(records);
+            }
         }
-        Ok(records)
+    }
+
+    fn record_batch(self) -> Result<RecordBatch, ArrowError> {
+        let rows = self.rows();
+        let mut columns = Columns::default();
+        columns.add_id(Arc::new(UInt16Array::from_iter_values(0..self.rows)));
+        let plain_id = || Field::new(consts::ID, DataType::UInt16, true).with_plain_encoding();
+        columns.add_struct(consts::RESOURCE, vec![(plain_id(), Arc::new(UInt16Array::from(self.resources)))])?;
+        let name = Arc::new(StringArray::from(vec![self.scope]));
+        let name = DictionaryArray::<UInt8Type>::try_new(UInt8Array::from(vec![0; rows]), name)?;
+        let name_field = Field::new(consts::NAME, name.data_type().clone(), true);
+        let scope_ids = Arc::new(UInt16Array::from(vec![0; rows]));
+        columns.add_struct(consts::SCOPE, vec![(plain_id(), scope_ids), (name_field, Arc::new(name))])?;
+        for (name, times) in [(consts::TIME_UNIX_NANO, self.times), (consts::OBSERVED_TIME_UNIX_NANO, self.observed)] {
+            columns.add(name, Arc::new(TimestampNanosecondArray::from(times).with_timezone("UTC")), false);
+        }
+        let trace = (!self.traces.is_empty()).then(|| trace_columns(rows, &self.traces)).transpose()?;
+        let (ids, flags) = trace.map_or((None, None), |(ids, spans, flags)| (Some((ids, spans)), Some(flags)));
+        if let Some((ids, spans)) = ids {
+            columns.add(consts::TRACE_ID, Arc::new(ids), true);
+            columns.add(consts::SPAN_ID, Arc::new(spans), true);
+        }
+        columns.add_severities(self.severities, self.levels)?;
+        if let Some(bodies) = self.bodies.finish()? {
+            columns.add(consts::BODY, Arc::new(bodies), true);
+        }
+        if let Some(flags) = flags {
+            columns.add(consts::FLAGS, Arc::new(flags), true);
+        }
+        RecordBatch::try_new(Arc::new(Schema::new(columns.fields)), columns.arrays)
     }
 }
+
+/// Fields and arrays of a table under construction.
+#[derive(Default)]
+struct Columns {
+    fields: Vec<Field>,
+    arrays: Vec<ArrayRef>,
+}
+
+impl Columns {
+    fn add(&mut self, name: &str, array: ArrayRef, nullable: bool) {
+        self.fields.push(Field::new(name, array.data_type().clone(), nullable));
+        self.arrays.push(array);
+    }
+
+    fn add_id(&mut self, ids: ArrayRef) {
+        self.fields.push(Field::new(consts::ID, DataType::UInt16, true).with_plain_encoding());
+        self.arrays.push(ids);
+    }
+
+    fn add_struct(&mut self, name: &str, columns: Vec<(Field, ArrayRef)>) -> Result<(), ArrowError> {
+        let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+        self.add(name, Arc::new(StructArray::try_new(Fields::from(fields), arrays, None)?), true);
+        Ok(())
+    }
+
+    /// Number and text of the severities, which share their keys.
+    fn add_severities(&mut self, severities: Severities, levels: &Levels) -> Result<(), ArrowError> {
+        let Severities { values, present, any } = severities;
+        if !any {
+            return Ok(());
+        }
+        let nulls = Some(NullBuffer::new(BooleanBuffer::from(present))).filter(|nulls| nulls.null_count() > 0);
+        let keys = UInt8Array::try_new(ScalarBuffer::from(values), nulls)?;
+        let numbers = Int32Array::from_iter_values(levels.iter().map(|(number, _)| *number));
+        let texts = StringArray::from_iter_values(levels.iter().map(|(_, text)| *text));
+        let numbers = DictionaryArray::<UInt8Type>::try_new(keys.clone(), Arc::new(numbers))?;
+        self.add(consts::SEVERITY_NUMBER, Arc::new(numbers), true);
+        self.add(consts::SEVERITY_TEXT, Arc::new(DictionaryArray::<UInt8Type>::try_new(keys, Arc::new(texts))?), true);
+        Ok(())
+    }
+}
+
+type TraceColumns = (FixedSizeBinaryArray, FixedSizeBinaryArray, UInt32Array);
+
+/// Trace ids, span ids and flags of all records, null where a record has none.
+fn trace_columns(rows: usize, traces: &[(u16, Trace)]) -> Result<TraceColumns, ArrowError> {
+    let (mut ids, mut spans) = (vec![0; rows * 16], vec![0; rows * 8]);
+    let (mut flags, mut present) = (vec![0; rows], vec![false; rows]);
+    for (row, trace) in traces {
+        let row = usize::from(*row);
+        ids[row * 16..][..16].copy_from_slice(&trace.trace_id);
+        spans[row * 8..][..8].copy_from_slice(&trace.span_id);
+        (flags[row], present[row]) = (trace.flags, true);
+    }
+    let nulls = NullBuffer::new(BooleanBuffer::from(present));
+    Ok((
+        FixedSizeBinaryArray::try_new(16, ids.into(), Some(nulls.clone()))?,
+        FixedSizeBinaryArray::try_new(8, spans.into(), Some(nulls.clone()))?,
+        UInt32Array::try_new(flags.into(), Some(nulls))?,
+    ))
+}
+
+/// A batch whose arrays are made in steps, so that none of them takes long.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    records: OtapArrowRecords,
+    next: Option<Part>,
+}
+
+/// What is to be made next, with what is needed after it.
+#[derive(Debug)]
+enum Part {
+    Attributes(AttributeTable, LogsTable),
+    AttributeArrays(LaidOut, LogsTable),
+    Logs(LogsTable),
+}
+
+impl Unfinished {
+    /// Makes the next part; gives the batch when it is complete.
+    pub(crate) fn step(&mut self) -> Result<Option<OtapArrowRecords>, ColumnsError> {
+        match self.next.take() {
+            Some(Part::Attributes(attributes, table)) => {
+                self.next = Some(match attributes.lay_out(table.parent_ids) {
+                    Some(laid_out) => Part::AttributeArrays(laid_out, table),
+                    None => Part::Logs(table),
+                });
+            }
+            Some(Part::AttributeArrays(laid_out, table)) => {
+                let attributes = laid_out.record_batch().map_err(ColumnsError::arrow("log attributes"))?;
+                self.set(ArrowPayloadType::LogAttrs, attributes)?;
+                self.next = Some(Part::Logs(table));
+            }
+            Some(Part::Logs(mut table)) => {
+                let resources = std::mem::replace(&mut table.resource_attributes, AttributeTable::new(&[]));
+                if let Some(laid_out) = resources.lay_out(table.parent_ids) {
+                    let resources = laid_out.record_batch().map_err(ColumnsError::arrow("resource attributes"))?;
+                    self.set(ArrowPayloadType::ResourceAttrs, resources)?;
+                }
+                self.set(ArrowPayloadType::Logs, table.record_batch().map_err(ColumnsError::arrow("logs"))?)?;
+            }
+            None => return Ok(Some(std::mem::replace(&mut self.records, OtapArrowRecords::Logs(Logs::default())))),
+        }
+        Ok(None)
+    }
+
+    fn set(&mut self, table: ArrowPayloadType, batch: RecordBatch) -> Result<(), ColumnsError> {
+        self.records.set(table, batch).map_err(ColumnsError::otap("logs"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,11 +2,22 @@
 
 use std::borrow::Cow;
 
-/// The bytes as UTF-8: as they are where they are valid, with U+FFFD for each bad sequence elsewhere.
+/// Whether all of the bytes are UTF-8.
+pub(crate) fn is_utf8(bytes: &[u8]) -> bool {
+    simdutf8::basic::from_utf8(bytes).is_ok()
+}
+
+/// The bytes as text: as they are where they are valid, with U+FFFD for each bad sequence elsewhere.
+pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
+    // Quicker than the lossy conversion, which takes the text apart even if nothing is wrong with it.
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+}
+
+/// As [`text`], in bytes.
 ///
 /// Arrow checks a whole text column at once, so one bad byte let through here would cost every record of the batch.
 pub(crate) fn utf8(bytes: &[u8]) -> Cow<'_, [u8]> {
-    match String::from_utf8_lossy(bytes) {
+    match text(bytes) {
         Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
         Cow::Owned(text) => Cow::Owned(text.into_bytes()),
     }
@@ -14,11 +25,12 @@ pub(crate) fn utf8(bytes: &[u8]) -> Cow<'_, [u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::utf8;
+    use super::{is_utf8, utf8};
 
     #[test]
     fn bad_bytes_are_replaced_and_good_ones_borrowed() {
         assert!(matches!(utf8(b"plain"), std::borrow::Cow::Borrowed(b"plain")));
         assert_eq!(utf8(b"caf\xe9!").as_ref(), "caf\u{fffd}!".as_bytes());
+        assert!(is_utf8("caf\u{e9}".as_bytes()) && !is_utf8(b"caf\xe9!"));
     }
 }

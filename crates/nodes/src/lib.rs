@@ -7,6 +7,8 @@
 //! | `urn:catchment:processor:quantile` | [`processors::quantile`] |
 //! | `urn:catchment:exporter:console_table` | [`exporters::console_table`] |
 //!
+//! and the codec `syslog-batch-v1` ([`codecs::syslog_batch`]).
+//!
 //! The nodes register themselves with the engine's factory lists. An engine binary links them by naming this crate:
 //!
 //! ```
@@ -16,6 +18,7 @@
 //! This crate alone speaks the engine's API. What a node does with bytes and columns lives in the crates below.
 
 pub mod accounts;
+pub mod codecs;
 pub mod decode;
 pub mod drain;
 pub mod exporters;

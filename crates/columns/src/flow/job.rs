@@ -5,7 +5,7 @@ use catchment_ipfix::Records;
 use super::batch::FlowBatch;
 use super::plan::Plans;
 use super::row::RowWriter;
-use crate::logs::LogsTable;
+use crate::logs::{LogsTable, NO_LEVELS};
 use crate::{Budget, ColumnsError, Job, MAX_BATCH_RECORDS, Step};
 
 /// Instrumentation scope of the records.
@@ -25,14 +25,7 @@ impl FlowJob {
     /// A job that has not begun.
     #[must_use]
     pub fn new(batch: FlowBatch) -> Self {
-        Self {
-            batch,
-            set: 0,
-            position: 0,
-            table: LogsTable::new(SCOPE),
-            row: RowWriter::default(),
-            plans: Plans::default(),
-        }
+        Self { batch, set: 0, position: 0, table: new_table(), row: RowWriter::default(), plans: Plans::default() }
     }
 }
 
@@ -45,7 +38,7 @@ impl Job for FlowJob {
             let mut cursor = Records::resume(&set.data.template, content, self.position);
             loop {
                 if self.table.rows() == MAX_BATCH_RECORDS {
-                    return self.table.finish().map(Step::Batch);
+                    return std::mem::replace(&mut self.table, new_table()).finish_at_once().map(Step::Batch);
                 }
                 if records > 0 && (records >= budget.records || bytes >= budget.bytes) {
                     return Ok(Step::More);
@@ -66,7 +59,7 @@ impl Job for FlowJob {
         if records > budget.records / 2 {
             return Ok(Step::More);
         }
-        self.table.finish().map(Step::Batch)
+        std::mem::replace(&mut self.table, new_table()).finish_at_once().map(Step::Batch)
     }
 }
 
@@ -74,4 +67,8 @@ impl std::fmt::Debug for FlowJob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("FlowJob").field("set", &self.set).field("of", &self.batch.sets.len()).finish_non_exhaustive()
     }
+}
+
+fn new_table() -> LogsTable {
+    LogsTable::new(SCOPE, &NO_LEVELS, &[])
 }

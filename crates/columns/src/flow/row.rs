@@ -8,8 +8,8 @@ use minicbor::Encoder;
 use super::batch::Set;
 use super::plan::{Plan, Target};
 use super::{lists, names};
-use crate::attributes::AttributeWriter;
 use crate::logs::{LogFields, LogsTable};
+use crate::table::AttributeWriter;
 
 /// Writes records into a logs table and keeps scratch memory between them.
 #[derive(Default)]

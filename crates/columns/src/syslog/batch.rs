@@ -138,6 +138,16 @@ impl SyslogBatch {
         self.arena.len()
     }
 
+    /// Drops the first `count` messages.
+    pub(super) fn remove_first(&mut self, count: usize) {
+        let start = count.checked_sub(1).and_then(|last| self.entries.get(last)).map_or(0, |last| last.end);
+        let _ = self.arena.drain(..start);
+        let _ = self.entries.drain(..count);
+        for entry in &mut self.entries {
+            entry.end -= start;
+        }
+    }
+
     /// Takes the messages out; the next batch starts with the room that this one needed.
     #[must_use]
     pub fn take(&mut self) -> Self {

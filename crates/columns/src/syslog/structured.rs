@@ -8,9 +8,9 @@ use catchment_syslog::StructuredData;
 use minicbor::Encoder;
 use rustc_hash::FxHashMap;
 
-use super::names;
-use super::row::StructuredDataForm;
-use crate::attributes::AttributeWriter;
+use super::names::{Key, Schema};
+use super::row::{RowOptions, StructuredDataForm};
+use crate::table::AttributeWriter;
 
 /// Memory that is used again from record to record.
 #[derive(Default)]
@@ -53,49 +53,56 @@ impl<'a> Parts<'a> {
 pub(super) fn write(
     attributes: &mut AttributeWriter<'_>,
     data: &StructuredData<'_>,
-    form: StructuredDataForm,
+    options: &RowOptions,
     scratch: &mut Scratch,
 ) {
-    match form {
-        StructuredDataForm::Text => attributes.text(names::STRUCTURED_DATA, data.raw()),
+    match options.structured_data() {
+        StructuredDataForm::Text => attributes.text(Key::StructuredData.id(), data.raw()),
         StructuredDataForm::Map => {
             scratch.cbor.clear();
             // Writing to a vector cannot fail.
             let out = &mut Encoder::new(&mut scratch.cbor);
             let encoded = if is_plain(data) { encode_plain(data, out) } else { encode_map(&Parts::new(data), out) };
             if encoded.is_ok() {
-                attributes.map(names::STRUCTURED_DATA, &scratch.cbor);
+                attributes.map(Key::StructuredData.id(), &scratch.cbor);
             }
         }
-        StructuredDataForm::Flat => flat(attributes, &Parts::new(data), scratch),
+        StructuredDataForm::Flat => flat(attributes, &Parts::new(data), options.schema, scratch),
     }
 }
 
 /// One attribute for each name. Names that come out the same, as those of `[a.b c="1"][a b.c="2"]` do, share one list;
 /// an element without parameters is an empty text under its id.
-fn flat(attributes: &mut AttributeWriter<'_>, parts: &Parts<'_>, scratch: &mut Scratch) {
+fn flat(attributes: &mut AttributeWriter<'_>, parts: &Parts<'_>, schema: Schema, scratch: &mut Scratch) {
     let mut named: Vec<(String, Vec<&[u8]>)> = Vec::new();
     let mut index = FxHashMap::default();
     for (id, params) in &parts.elements {
-        let prefix = format!("{}.{}", names::STRUCTURED_DATA, String::from_utf8_lossy(id));
+        let prefix = format!("{}{}", schema.structured_data_prefix(), String::from_utf8_lossy(id));
         if params.is_empty() {
             named_values(&mut named, &mut index, prefix).push(b"");
             continue;
         }
         for (name, values) in params {
-            let full = format!("{prefix}.{}", String::from_utf8_lossy(name));
+            let full = match (schema, *id, *name) {
+                (Schema::Otel, b"origin", b"ip") => {
+                    Schema::Otel.name(Key::ClientAddress).unwrap_or_default().to_owned()
+                }
+                // It is on the resource.
+                (Schema::Otel, b"origin", b"swVersion") if values.len() == 1 => continue,
+                _ => format!("{prefix}.{}", String::from_utf8_lossy(name)),
+            };
             named_values(&mut named, &mut index, full).extend(values.iter().map(|value| value.as_ref()));
         }
     }
     for (name, values) in &named {
         if let [value] = values.as_slice() {
-            attributes.text(name, value);
+            attributes.text(name.as_str(), value);
             continue;
         }
         scratch.cbor.clear();
         // Writing to a vector cannot fail.
         if encode_values(values.iter().copied(), &mut Encoder::new(&mut scratch.cbor)).is_ok() {
-            attributes.list(name, &scratch.cbor);
+            attributes.list(name.as_str(), &scratch.cbor);
         }
     }
 }
@@ -120,7 +127,7 @@ fn length(items: usize) -> u64 {
 }
 
 fn text(bytes: &[u8], out: &mut Encoder<&mut Vec<u8>>) -> Encoded {
-    out.str(&String::from_utf8_lossy(bytes)).map(|_| ())
+    out.str(&crate::text::text(bytes)).map(|_| ())
 }
 
 fn encode_values<'v>(mut values: impl ExactSizeIterator<Item = &'v [u8]>, out: &mut Encoder<&mut Vec<u8>>) -> Encoded {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use catchment_syslog::Zone;
+use otel_arrow_dfe_pdata::proto::opentelemetry::arrow::v1::ArrowPayloadType;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -61,7 +63,8 @@ fn rfc5424_fills_every_column() {
 #[test]
 fn structured_data_as_text_and_flat() {
     let line = br#"<14>1 - - - - - [a@1 x="1"][a@1 x="2" y="3"] m"#;
-    let form = |structured_data| one(line, RowOptions { structured_data, ..RowOptions::default() });
+    let form =
+        |structured_data| one(line, RowOptions { structured_data: Some(structured_data), ..RowOptions::default() });
     assert_eq!(
         form(StructuredDataForm::Text)["attributes"]["syslog.structured_data"],
         r#"[a@1 x="1"][a@1 x="2" y="3"]"#
@@ -95,7 +98,7 @@ fn many_cef_pairs_keep_the_last_of_each_key() {
 /// Names that would come out the same share one attribute, and an empty element leaves a trace.
 #[test]
 fn flat_names_are_unique() {
-    let options = RowOptions { structured_data: StructuredDataForm::Flat, ..RowOptions::default() };
+    let options = RowOptions { structured_data: Some(StructuredDataForm::Flat), ..RowOptions::default() };
     let object = one(br#"<14>1 - - - - - [a.b c="1"][a b.c="2"][e] m"#, options);
     assert_eq!(object["attributes"]["syslog.structured_data.a.b.c"], json!(["1", "2"]));
     assert_eq!(object["attributes"]["syslog.structured_data.e"], "");
@@ -129,28 +132,6 @@ fn unparsed_input_is_kept_in_the_body() {
     assert_eq!(all[1]["attributes"]["syslog.tag"], "app[x]");
 }
 
-/// Whatever the budget, the same records come out, in order, and each step does some work.
-#[test]
-fn the_budget_changes_nothing_but_the_steps() {
-    let lines: Vec<Vec<u8>> = (0..700).map(|i| format!("<13>Nov 30 10:00:00 h a: {i}").into_bytes()).collect();
-    let lines: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
-    let whole = objects(batch(&lines), RowOptions::default());
-    for budget in [Budget { records: 1, bytes: usize::MAX }, Budget { records: 256, bytes: 1 }, Budget::default()] {
-        let mut job = SyslogJob::new(batch(&lines), RowOptions::default());
-        let (mut out, mut steps) = (Vec::new(), 0);
-        loop {
-            steps += 1;
-            match job.step(budget).expect("decoded") {
-                Step::More => assert!(job.remaining() < lines.len()),
-                Step::Batch(records) => records_json::objects(&records, |o| out.push(o)).expect("readable"),
-                Step::End => break,
-            }
-        }
-        assert_eq!(out, whole);
-        assert!(steps > 2);
-    }
-}
-
 /// More messages than a batch may hold come out as several batches.
 #[test]
 fn large_input_is_split_into_full_batches() {
@@ -162,4 +143,193 @@ fn large_input_is_split_into_full_batches() {
         .map(|r| r.num_items())
         .collect();
     assert_eq!(sizes, [crate::MAX_BATCH_RECORDS, 3]);
+}
+
+/// Under the other schema host, application and its version are of the resource, the text is the body, and structured data
+/// has an attribute a parameter.
+#[test]
+fn the_otel_schema() {
+    let line =
+        br#"<165>1 2026-11-30T10:31:00Z host app p1 ID1 [a@1 x="1" x="2"][origin ip="192.0.2.1" swVersion="3"] hello"#;
+    let options = || RowOptions { schema: Schema::Otel, ..RowOptions::default() };
+    let object = one(line, options());
+    assert_eq!(object["resource"], json!({"host.name": "host", "service.name": "app", "service.version": "3"}));
+    assert_eq!((&object["body"], &object["severity_text"]), (&json!("hello"), &json!("notice")));
+    assert_eq!(
+        object["attributes"],
+        json!({
+            "input.format": "rfc5424", "syslog.facility": 20, "syslog.version": 1, "syslog.procid": "p1",
+            "syslog.msgid": "ID1", "syslog.a@1.x": ["1", "2"], "client.address": "192.0.2.1",
+            "network.peer.address": "192.0.2.7", "network.peer.port": 40000, "network.transport": "udp",
+        })
+    );
+    let cef = one(b"<13>Nov 30 10:00:00 h CEF:0|v|p|1|2|n|3|src=1 cef.name=x", options());
+    assert_eq!(cef["attributes"]["cef.ext.src"], "1");
+    assert_eq!(cef["attributes"]["cef.ext.cef.name"], "x");
+    assert_eq!(cef["body"], Value::Null);
+    let unparsed = one(b"<13>Nov 30 10:00:00 CESTX? h a: x", options());
+    assert_eq!(unparsed["resource"].get("service.name"), None);
+}
+
+/// Records of one host and application share a resource, whatever stands between them.
+#[test]
+fn resources_are_shared() {
+    let lines: Vec<Vec<u8>> =
+        (0..60).map(|n| format!("<13>Nov 30 10:00:00 h{} a{}: {n}", n % 3, n % 2).into_bytes()).collect();
+    let lines: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
+    let options = RowOptions { schema: Schema::Otel, ..RowOptions::default() };
+    let records = SyslogJob::new(batch(&lines), options).run().expect("decoded").remove(0);
+    let table = records.get(ArrowPayloadType::ResourceAttrs).expect("resources");
+    assert_eq!(table.num_rows(), 6 * 2);
+    let mut seen = Vec::new();
+    records_json::objects(&records, |object| {
+        let number: usize = object["body"].as_str().and_then(|body| body.parse().ok()).expect("number");
+        assert_eq!(object["resource"]["host.name"], format!("h{}", number % 3));
+        assert_eq!(object["resource"]["service.name"], format!("a{}", number % 2));
+        seen.push(number);
+    })
+    .expect("readable");
+    seen.sort_unstable();
+    assert_eq!(seen, (0..60).collect::<Vec<_>>());
+}
+
+/// A trace context fills the columns of the record, and only where there is one.
+#[test]
+fn trace_contexts() {
+    let with = br#"<14>1 - - - - - [x@1 traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"] m"#;
+    let all = objects(batch(&[&with[..], b"<14>1 - - - - - - m"]), RowOptions::default());
+    assert_eq!(all[0]["trace_id"], "0af7651916cd43dd8448eb211c80319c");
+    assert_eq!((&all[0]["span_id"], &all[0]["flags"]), (&json!("b7ad6b7169203331"), &json!(1)));
+    assert_eq!((&all[1]["trace_id"], &all[1]["flags"]), (&Value::Null, &Value::Null));
+}
+
+/// Text that is not UTF-8 as bytes, on request; other values and other records are text.
+#[test]
+fn bytes_on_request() {
+    let options = RowOptions { non_utf8: NonUtf8::Bytes, ..RowOptions::default() };
+    let all = objects(batch(&[b"<13>Nov 30 10:00:00 h a: caf\xe9", b"<13>Nov 30 10:00:00 h a: caf"]), options);
+    assert_eq!(all[0]["attributes"]["syslog.content"], json!({"base16": "636166e9"}));
+    assert_eq!(all[0]["attributes"]["syslog.host_name"], "h");
+    assert_eq!(all[1]["attributes"]["syslog.content"], "caf");
+}
+
+/// What the messages were read as, whole or not.
+#[test]
+fn formats_are_counted() {
+    let mut job = SyslogJob::new(batch(&[b"<13>1 - - - - - -", b"x", b"CEF:0|v|p|1|2|n|3|a=b"]), RowOptions::default());
+    let _ = job.run().expect("decoded");
+    let counts: Vec<_> = job.parsed().iter().map(|(format, whole, partly)| (format.as_str(), whole, partly)).collect();
+    let expected = [("rfc3164", 0, 1), ("rfc5424", 1, 0), ("cef", 1, 0), ("cef_rfc3164", 0, 0), ("cef_rfc5424", 0, 0)];
+    assert_eq!(counts, expected);
+}
+
+/// Lines of all formats, whole and broken, short and long.
+fn line() -> impl Strategy<Value = Vec<u8>> {
+    let text =
+        |template: &'static str| "[a-z =|\\\\]{0,20}".prop_map(move |text| template.replace('$', &text).into_bytes());
+    prop_oneof![
+        text("<13>Nov 30 10:00:00 host app[12]: $"),
+        text("<165>1 2026-11-30T10:31:00Z host app - ID [a@1 x=\"1\" $=\"2\"] $"),
+        text("<13>Nov 30 10:00:00 h CEF:0|v|p|1|$|n|3|src=1 $ dst=2"),
+        text("$"),
+        proptest::collection::vec(any::<u8>(), 1..40),
+        (1_usize..2_000).prop_map(|length| vec![b'x'; length]),
+    ]
+}
+
+/// Messages from one of three senders each.
+fn messages() -> impl Strategy<Value = Vec<(Vec<u8>, usize)>> {
+    proptest::collection::vec((line(), 0_usize..3), 1..60)
+}
+
+fn from_senders(messages: &[(Vec<u8>, usize)]) -> SyslogBatch {
+    let sources = [None, Some("192.0.2.1:1"), Some("[2001:db8::1]:2")].map(|peer| {
+        let peer = peer.map(|peer| peer.parse().expect("address"));
+        Arc::new(Source::new(peer, Transport::Tcp, Arc::new(Zone::Fixed(3_600))))
+    });
+    let mut batch = SyslogBatch::new();
+    for (number, (message, sender)) in messages.iter().enumerate() {
+        let receipt = Receipt { time_unix_nano: NOON + number as i64, truncated: number % 7 == 0 };
+        batch.push(message, &sources[*sender], receipt);
+    }
+    batch
+}
+
+fn options() -> impl Strategy<Value = RowOptions> {
+    let schema = prop_oneof![Just(Schema::Upstream), Just(Schema::Otel)];
+    let form = prop_oneof![Just(None), Just(Some(StructuredDataForm::Text)), Just(Some(StructuredDataForm::Flat))];
+    let non_utf8 = prop_oneof![Just(NonUtf8::Replace), Just(NonUtf8::Bytes)];
+    (schema, form, non_utf8).prop_map(|(schema, structured_data, non_utf8)| RowOptions {
+        schema,
+        structured_data,
+        non_utf8,
+        cef_extension_prefix: String::new(),
+        parent_ids: crate::ParentIds::Plain,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Whatever the budget, the same records come out, in order.
+    #[test]
+    fn steps_change_nothing(messages in messages(), options in options(), records in 1_usize..20, bytes in 1_usize..4_000) {
+        let whole = objects(from_senders(&messages), options.clone());
+        prop_assert_eq!(whole.len(), messages.len());
+        let mut job = SyslogJob::new(from_senders(&messages), options);
+        let (mut out, mut steps) = (Vec::new(), 0);
+        loop {
+            steps += 1;
+            match job.step(Budget { records, bytes }).expect("decoded") {
+                Step::More => {}
+                Step::Batch(batch) => records_json::objects(&batch, |object| out.push(object)).expect("readable"),
+                Step::End => break,
+            }
+        }
+        prop_assert!(steps > messages.len().div_ceil(records));
+        prop_assert_eq!(out, whole);
+        prop_assert_eq!(job.remaining(), 0);
+    }
+
+    /// A job that is given up after any number of steps gives the messages back as they were, and decoding them again
+    /// gives the same records.
+    #[test]
+    fn cancelled_jobs_lose_nothing(messages in messages(), steps in 0_usize..40, records in 1_usize..8) {
+        let whole = objects(from_senders(&messages), RowOptions::default());
+        let mut job = SyslogJob::new(from_senders(&messages), RowOptions::default());
+        let mut out = Vec::new();
+        for _ in 0..steps {
+            if let Step::Batch(batch) = job.step(Budget { records, bytes: usize::MAX }).expect("decoded") {
+                records_json::objects(&batch, |object| out.push(object)).expect("readable");
+            }
+        }
+        let left = job.remaining();
+        let batch = job.cancel();
+        prop_assert_eq!(batch.len(), left);
+        prop_assert_eq!(batch.len() + out.len(), messages.len());
+        out.extend(objects(batch, RowOptions::default()));
+        prop_assert_eq!(out, whole);
+    }
+
+    /// A payload stands for itself: decoded elsewhere it gives the same records.
+    #[test]
+    fn payloads_come_back(messages in messages(), options in options()) {
+        let payload = encoded::encode(&from_senders(&messages), &options);
+        prop_assert_eq!(encoded::count(&payload), Some(messages.len()));
+        let (batch, decoded) = encoded::decode(&payload).expect("payload");
+        prop_assert_eq!(&decoded, &options);
+        prop_assert_eq!(objects(batch, decoded), objects(from_senders(&messages), options));
+    }
+
+    /// Damaged payloads are refused or give records, and never more messages than bytes.
+    #[test]
+    fn damaged_payloads_are_refused(messages in messages(), at in any::<prop::sample::Index>(), value in any::<u8>(), cut in any::<bool>()) {
+        let mut payload = encoded::encode(&from_senders(&messages), &RowOptions::default());
+        let at = at.index(payload.len());
+        if cut { payload.truncate(at) } else { payload[at] = value }
+        if let Ok((batch, options)) = encoded::decode(&payload) {
+            prop_assert!(batch.len() <= payload.len());
+            prop_assert_eq!(objects(batch, options).len(), encoded::count(&payload).expect("counted"));
+        }
+    }
 }

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use catchment_columns::{ColumnsError, Job, Step, json};
 
 pub use ipfix::{IpfixOptions, ipfix};
-pub use syslog::{StructuredDataForm, SyslogFraming, SyslogOptions, syslog};
+pub use syslog::{NonUtf8, RowOptions, Schema, StructuredDataForm, SyslogFraming, SyslogOptions, syslog};
 
 /// What came of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use catchment_capture::{Format, Item, Options, Reader, SkipReason};
-use catchment_columns::syslog::{Receipt, RowOptions, Source, SyslogBatch, SyslogJob, Transport};
+use catchment_columns::syslog::{Receipt, Source, SyslogBatch, SyslogJob, Transport};
 use catchment_syslog::{Framer, FramerOptions, Framing, Record, Step, Zone, framing::datagram, parse};
 
 use super::{DecodeError, Sink, Summary};
 use crate::time::now_unix_nano;
 
-pub use catchment_columns::syslog::StructuredDataForm;
+pub use catchment_columns::syslog::{NonUtf8, RowOptions, Schema, StructuredDataForm};
 
 const READ_BYTES: usize = 64 * 1024;
 /// Messages decoded at a time.
@@ -47,10 +47,8 @@ pub struct SyslogOptions {
     pub max_message_size: usize,
     /// Remove one line end that is counted into an octet-counted frame.
     pub trim_trailing_newline: bool,
-    /// Form of structured data.
-    pub structured_data: StructuredDataForm,
-    /// Put before every CEF extension key.
-    pub cef_extension_prefix: String,
+    /// How messages become records.
+    pub rows: RowOptions,
 }
 
 /// Decodes the file at `path`, or standard input if it is `-`.
@@ -68,10 +66,7 @@ pub fn syslog(
     let mut run = Run {
         batch: SyslogBatch::new(),
         source: None,
-        rows: RowOptions {
-            structured_data: options.structured_data,
-            cef_extension_prefix: options.cef_extension_prefix.clone(),
-        },
+        rows: options.rows.clone(),
         zone: Arc::new(zone),
         received: options.received_unix_nano,
         sink: Sink::new(records, problems),

@@ -4,14 +4,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use catchment_columns::{Budget, Job, Step};
+use bytes::Bytes;
+use catchment_columns::{Job, Step};
+use otel_arrow_dfe_config::SignalType;
 use otel_arrow_dfe_engine::control::CallData;
 use otel_arrow_dfe_engine::error::Error;
 use otel_arrow_dfe_engine::local::receiver::EffectHandler;
+use otel_arrow_dfe_engine::runtime_services::CodecEffectHandler;
 use otel_arrow_dfe_engine::{Interests, MessageSourceLocalEffectHandlerExtension, ProducerEffectHandlerExtension};
 use otel_arrow_dfe_otap::pdata::{Context, OtapPdata};
+use otel_arrow_dfe_pdata_codec::{EncodedPdata, OtapPayload, PdataEncoding};
 
-use super::intake::{Intake, Pending, Taken};
+use super::intake::{Intake, Payload, Pending, Taken};
 
 /// What an acknowledgement brings back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,69 +37,133 @@ impl Receipt {
     }
 }
 
-/// Runs the job of `taken` to its end with a pause after each step, and sends its batches on. Items that do not come out
-/// are counted as failed.
+/// Sends `taken` on: as it is, or what its job makes of it, with a pause after each step. Items that do not come out are
+/// counted as failed.
 pub(super) async fn emit<P: Pending>(
     taken: Taken<P::Job>,
     intake: Rc<Intake<P>>,
     effects: EffectHandler<OtapPdata>,
 ) -> Result<(), Error> {
-    let Taken { mut job, items, bytes, oldest } = taken;
-    let mut left = items;
-    let mut failure = None;
-    // Time of others during the pauses is not the job's.
-    let mut worked = Duration::ZERO;
-    loop {
-        let began = Instant::now();
-        let step = job.step(Budget::default());
-        worked += began.elapsed();
-        intake.books_mut().steps += 1;
-        match step {
-            Ok(Step::More) => {
-                intake.books_mut().yields += 1;
-                tokio::task::yield_now().await;
+    let Taken { payload, items, bytes, oldest } = taken;
+    let mut out = Out { intake, effects, left: items, items, bytes, oldest };
+    let sent = match payload {
+        Payload::Job(job) => out.decoded(job).await,
+        Payload::Encoded(encoding, payload) => out.encoded(encoding, payload).await,
+    };
+    out.intake.books_mut().failed += out.left;
+    sent
+}
+
+/// The way out of one batch of input.
+struct Out<P: Pending> {
+    intake: Rc<Intake<P>>,
+    effects: EffectHandler<OtapPdata>,
+    /// Items that have not gone out yet, of so many with so many bytes.
+    left: u64,
+    items: u64,
+    bytes: usize,
+    oldest: Option<tokio::time::Instant>,
+}
+
+impl<P: Pending> Out<P> {
+    async fn decoded(&mut self, mut job: P::Job) -> Result<(), Error> {
+        // What is decoded at once anyway needs no pause.
+        let budget = job.budget();
+        // Time of others during the pauses is not the job's.
+        let mut worked = Duration::ZERO;
+        let result = loop {
+            let began = Instant::now();
+            let step = job.step(budget);
+            worked += began.elapsed();
+            self.intake.books_mut().steps += 1;
+            match step {
+                Ok(Step::More) => {
+                    self.intake.books_mut().yields += 1;
+                    tokio::task::yield_now().await;
+                }
+                Ok(Step::Batch(records)) => {
+                    // The column that has a value in every row and that no node has a reason to rewrite.
+                    let column = records.root_record_batch().and_then(|root| {
+                        let column = root.column_by_name("observed_time_unix_nano").or_else(|| root.columns().last());
+                        column.map(Arc::downgrade)
+                    });
+                    let is_alive = Box::new(move || column.as_ref().is_some_and(|column| column.strong_count() > 0));
+                    let count = records.num_items() as u64;
+                    if let Err(error) = self.send(records.into(), count, is_alive).await {
+                        break Err(error);
+                    }
+                }
+                Ok(Step::End) => break Ok(()),
+                Err(error) => {
+                    otel_arrow_dfe_telemetry::otel_error!(
+                        "ingest.batch_failed",
+                        error = %error,
+                        message = "a batch could not be built; its records are lost and counted as failed"
+                    );
+                }
             }
-            Ok(Step::Batch(records)) => {
-                let count = (records.num_items() as u64).min(left);
-                // The column that has a value in every row and that no node has a reason to rewrite.
-                let column = records.root_record_batch().and_then(|root| {
-                    root.column_by_name("observed_time_unix_nano").or_else(|| root.columns().last()).map(Arc::downgrade)
-                });
-                let is_alive = Box::new(move || column.as_ref().is_some_and(|column| column.strong_count() > 0));
-                let key = intake.in_flight.add(share(bytes, count, items), is_alive);
-                let mut pdata = OtapPdata::new(Context::with_capacity(1), records.into());
-                let receipt = Receipt { items: count, key };
-                effects.subscribe_to(Interests::ACKS_OR_NACKS, receipt.calldata(), &mut pdata);
-                // Counted before the send: the acknowledgement may be back before the send returns.
-                {
-                    let mut books = intake.books_mut();
-                    books.sent += count;
-                    books.batches += 1;
-                }
-                if let Err(error) = effects.send_message_with_source_node(pdata).await {
-                    intake.books_mut().sent -= count;
-                    intake.in_flight.settle(key);
-                    failure = Some(Error::from(error));
-                    break;
-                }
-                left -= count;
-                if let Some(oldest) = oldest {
-                    intake.durations_mut().receipt_to_send.record(oldest.elapsed().as_secs_f64());
-                }
+        };
+        self.intake.done(&job);
+        self.intake.durations_mut().decode.record(worked.as_secs_f64());
+        result
+    }
+
+    async fn encoded(&mut self, encoding: PdataEncoding, payload: Vec<u8>) -> Result<(), Error> {
+        let alive = Arc::new(());
+        let weak = Arc::downgrade(&alive);
+        let payload = Bytes::from_owner(Tracked { payload, _alive: alive });
+        let registry = self.effects.codec_service().registry();
+        match EncodedPdata::new(registry, &encoding, SignalType::Logs, payload) {
+            Ok(encoded) => {
+                let is_alive = Box::new(move || weak.strong_count() > 0);
+                self.send(encoded.into(), self.items, is_alive).await
             }
-            Ok(Step::End) => break,
             Err(error) => {
                 otel_arrow_dfe_telemetry::otel_error!(
                     "ingest.batch_failed",
                     error = %error,
-                    message = "a batch could not be built; its records are lost and counted as failed"
+                    message = "the engine does not know the encoding of a batch; its records are lost and counted as failed"
                 );
+                Ok(())
             }
         }
     }
-    intake.durations_mut().decode.record(worked.as_secs_f64());
-    intake.books_mut().failed += left;
-    failure.map_or(Ok(()), Err)
+
+    async fn send(&mut self, payload: OtapPayload, items: u64, is_alive: Box<dyn Fn() -> bool>) -> Result<(), Error> {
+        let count = items.min(self.left);
+        let key = self.intake.in_flight.add(share(self.bytes, count, self.items), is_alive);
+        let mut pdata = OtapPdata::new(Context::with_capacity(1), payload);
+        let receipt = Receipt { items: count, key };
+        self.effects.subscribe_to(Interests::ACKS_OR_NACKS, receipt.calldata(), &mut pdata);
+        // Counted before the send: the acknowledgement may be back before the send returns.
+        {
+            let mut books = self.intake.books_mut();
+            books.sent += count;
+            books.batches += 1;
+        }
+        if let Err(error) = self.effects.send_message_with_source_node(pdata).await {
+            self.intake.books_mut().sent -= count;
+            self.intake.in_flight.settle(key);
+            return Err(Error::from(error));
+        }
+        self.left -= count;
+        if let Some(oldest) = self.oldest {
+            self.intake.durations_mut().receipt_to_send.record(oldest.elapsed().as_secs_f64());
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of which it can be told when they are freed.
+struct Tracked {
+    payload: Vec<u8>,
+    _alive: Arc<()>,
+}
+
+impl AsRef<[u8]> for Tracked {
+    fn as_ref(&self) -> &[u8] {
+        &self.payload
+    }
 }
 
 /// The part of `bytes` that `count` of `items` items have.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use catchment_columns::Job;
 use otel_arrow_dfe_config::error::Error;
 use otel_arrow_dfe_engine::memory_limiter::{LocalReceiverAdmissionState, MemoryPressureChanged};
+use otel_arrow_dfe_pdata_codec::PdataEncoding;
 use otel_arrow_dfe_telemetry::instrument::Mmsc;
 use serde::Deserialize;
 use tokio::sync::Notify;
@@ -70,13 +71,23 @@ pub(crate) trait Pending: 'static {
     fn items(&self) -> usize;
     /// Bytes of input in it.
     fn bytes(&self) -> usize;
-    /// Takes the batch out as a job.
-    fn take_job(&mut self) -> Self::Job;
+    /// Takes the batch out.
+    fn take_payload(&mut self) -> Payload<Self::Job>;
+    /// A job has come to its end, or as far as it came.
+    fn done(&mut self, _job: &Self::Job) {}
+}
+
+/// What becomes of a batch.
+pub(crate) enum Payload<J> {
+    /// It is decoded here.
+    Job(J),
+    /// It goes out as it is, in an encoding that the engine can decode.
+    Encoded(PdataEncoding, Vec<u8>),
 }
 
 /// A batch taken out.
 pub(super) struct Taken<J> {
-    pub(super) job: J,
+    pub(super) payload: Payload<J>,
     /// Items that went into it.
     pub(super) items: u64,
     /// Bytes of input in it.
@@ -253,6 +264,16 @@ impl<P: Pending> Intake<P> {
         self.in_flight.has_room(self.bytes_waiting())
     }
 
+    /// A job is not stepped any more.
+    pub(super) fn done(&self, job: &P::Job) {
+        self.pending.borrow_mut().done(job);
+    }
+
+    /// Looks at what is collected.
+    pub(crate) fn with_pending<R>(&self, look: impl FnOnce(&P) -> R) -> R {
+        look(&self.pending.borrow())
+    }
+
     pub(super) async fn arrival(&self) {
         self.arrived.notified().await;
     }
@@ -261,9 +282,9 @@ impl<P: Pending> Intake<P> {
         let oldest = self.oldest.take();
         let mut pending = self.pending.borrow_mut();
         let bytes = pending.bytes();
-        let job = pending.take_job();
+        let payload = pending.take_payload();
         self.changed.notify_waiters();
-        Taken { job, items: self.books.borrow().waiting(), bytes, oldest }
+        Taken { payload, items: self.books.borrow().waiting(), bytes, oldest }
     }
 }
 
@@ -272,7 +293,10 @@ impl<P: Pending> Intake<P> {
     /// What the receiver's own task does: takes the batch out, with the number of its items.
     pub(crate) fn take_job_for_test(&self) -> (P::Job, u64) {
         let taken = self.take();
-        (taken.job, taken.items)
+        match taken.payload {
+            Payload::Job(job) => (job, taken.items),
+            Payload::Encoded(..) => unreachable!("these batches are decoded"),
+        }
     }
 }
 

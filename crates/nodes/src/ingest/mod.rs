@@ -18,7 +18,7 @@ mod sockets;
 mod udp;
 
 pub(crate) use books::Books;
-pub(crate) use intake::{BatchConfig, Intake, MaxInFlight, Pending, UnderPressure, merge};
+pub(crate) use intake::{BatchConfig, Intake, MaxInFlight, Payload, Pending, UnderPressure, merge};
 pub(crate) use kernel::KernelDrops;
 pub(crate) use life::{Report, run};
 pub(crate) use now::now;

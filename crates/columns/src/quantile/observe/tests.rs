@@ -1,7 +1,7 @@
 //! Observations read back from batches that the writers of this crate made.
 
 use super::*;
-use crate::logs::{LogFields, LogsTable};
+use crate::logs::{LogFields, LogsTable, NO_LEVELS};
 use crate::quantile::gauges::{WindowResult, gauges};
 
 fn attribute(text: &str) -> AttributeRef {
@@ -13,8 +13,8 @@ fn log_source(text: TextNumbers) -> ValueSource {
 }
 
 fn sample_logs() -> OtapArrowRecords {
-    let mut table = LogsTable::new("test");
-    let mut log = |time, write: &dyn Fn(&mut crate::attributes::AttributeWriter<'_>)| {
+    let mut table = LogsTable::new("test", &NO_LEVELS, &[]);
+    let mut log = |time, write: &dyn Fn(&mut crate::table::AttributeWriter<'_>)| {
         let fields = LogFields { time_unix_nano: time, observed_time_unix_nano: 1_000, ..LogFields::default() };
         write(&mut table.record(fields));
     };
@@ -32,7 +32,7 @@ fn sample_logs() -> OtapArrowRecords {
         a.int("bytes", 0);
         a.text("proto", b"tcp");
     });
-    table.finish().expect("batch")
+    table.finish_at_once().expect("batch")
 }
 
 /// Values, times and series of log attributes; every record is an observation or counted.

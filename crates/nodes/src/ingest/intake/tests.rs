@@ -45,9 +45,9 @@ impl Pending for Fake {
         self.0
     }
 
-    fn take_job(&mut self) -> Nothing {
+    fn take_payload(&mut self) -> Payload<Nothing> {
         self.0 = 0;
-        Nothing
+        Payload::Job(Nothing)
     }
 }
 

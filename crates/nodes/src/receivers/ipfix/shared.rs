@@ -12,7 +12,7 @@ use otel_arrow_dfe_engine::memory_limiter::LocalReceiverAdmissionState;
 use super::config::Config;
 use super::exporters::Exporters;
 use crate::accounts::NodeName;
-use crate::ingest::{Intake, KernelDrops, Pending, UnderPressure};
+use crate::ingest::{Intake, KernelDrops, Payload, Pending, UnderPressure};
 
 /// At most one warning in this time; what happened in between is in the counters.
 const WARNING_INTERVAL: Duration = Duration::from_secs(5);
@@ -28,8 +28,8 @@ impl Pending for FlowBatch {
         Self::bytes(self)
     }
 
-    fn take_job(&mut self) -> FlowJob {
-        FlowJob::new(self.take())
+    fn take_payload(&mut self) -> Payload<FlowJob> {
+        Payload::Job(FlowJob::new(self.take()))
     }
 }
 

@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use catchment_columns::syslog::{RowOptions, StructuredDataForm};
+use catchment_columns::ParentIds;
+use catchment_columns::syslog::{NonUtf8, RowOptions, Schema, StructuredDataForm};
 use catchment_syslog::{FramerOptions, Framing, Zone};
 use ipnet::IpNet;
 use otel_arrow_dfe_config::error::Error;
@@ -26,6 +27,7 @@ pub(crate) struct Config {
     pub(crate) max_message_size: usize,
     pub(crate) max_messages_per_second_per_source: Option<u32>,
     pub(crate) rows: RowOptions,
+    pub(super) emit: Emit,
     pub(crate) batch: BatchConfig,
     pub(crate) max_in_flight_bytes: MaxInFlight,
 }
@@ -52,9 +54,16 @@ struct Raw {
     max_message_size: usize,
     max_messages_per_second_per_source: Option<u32>,
     #[serde(default)]
-    structured_data: StructuredData,
+    schema: SchemaName,
+    structured_data: Option<StructuredData>,
     #[serde(default)]
     cef_extension_prefix: String,
+    #[serde(default)]
+    non_utf8: NonUtf8Name,
+    #[serde(default)]
+    parent_ids: ParentIdsName,
+    #[serde(default)]
+    emit: Emit,
     #[serde(default)]
     batch: BatchConfig,
     #[serde(default)]
@@ -180,8 +189,44 @@ enum FramingName {
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum StructuredData {
+enum SchemaName {
     #[default]
+    Upstream,
+    Otel,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum NonUtf8Name {
+    #[default]
+    Replace,
+    Bytes,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ParentIdsName {
+    /// Plain, unless whoever starts the engine knows that all nodes behind understand more and says so.
+    #[default]
+    Auto,
+    Plain,
+    Transport,
+}
+
+/// In which form batches go out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Emit {
+    /// Decoded.
+    #[default]
+    Records,
+    /// As they came, to be decoded by the first node that needs it.
+    Encoded,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StructuredData {
     Map,
     Text,
     Flat,
@@ -233,6 +278,11 @@ impl Config {
             replay.check()?;
         }
         raw.batch.check()?;
+        if raw.emit == Emit::Encoded && raw.parent_ids == ParentIdsName::Transport {
+            return Err(config::invalid(
+                "config.parent_ids: `transport` is of decoded batches, expected `emit: records` with it",
+            ));
+        }
         let zones = Zones::new(zone("timezone", &raw.timezone)?, prefixes(&raw.sources)?);
         let of_listener = |key: &str, name: Option<&String>| {
             Ok::<_, Error>(match name {
@@ -252,13 +302,26 @@ impl Config {
             max_message_size: raw.max_message_size,
             max_messages_per_second_per_source: raw.max_messages_per_second_per_source,
             rows: RowOptions {
-                structured_data: match raw.structured_data {
+                schema: match raw.schema {
+                    SchemaName::Upstream => Schema::Upstream,
+                    SchemaName::Otel => Schema::Otel,
+                },
+                structured_data: raw.structured_data.map(|form| match form {
                     StructuredData::Map => StructuredDataForm::Map,
                     StructuredData::Text => StructuredDataForm::Text,
                     StructuredData::Flat => StructuredDataForm::Flat,
-                },
+                }),
                 cef_extension_prefix: raw.cef_extension_prefix,
+                non_utf8: match raw.non_utf8 {
+                    NonUtf8Name::Replace => NonUtf8::Replace,
+                    NonUtf8Name::Bytes => NonUtf8::Bytes,
+                },
+                parent_ids: match raw.parent_ids {
+                    ParentIdsName::Auto | ParentIdsName::Plain => ParentIds::Plain,
+                    ParentIdsName::Transport => ParentIds::Transport,
+                },
             },
+            emit: raw.emit,
             batch: raw.batch,
             max_in_flight_bytes: raw.max_in_flight_bytes,
         })

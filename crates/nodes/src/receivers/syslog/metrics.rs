@@ -10,6 +10,7 @@ use otel_arrow_dfe_telemetry::metrics::{MetricSet, MetricSetSnapshot};
 use otel_arrow_dfe_telemetry::reporter::MetricsReporter;
 use otel_arrow_dfe_telemetry_macros::metric_set;
 
+use super::parsed::Told;
 use super::shared::{Counters, Shared};
 use crate::ingest::{Books, Report, merge};
 
@@ -130,12 +131,13 @@ pub(super) fn border(pipeline: &PipelineContext) -> ReceiverMetrics {
 pub(super) struct Metrics {
     set: MetricSet<SyslogMetrics>,
     shared: Rc<Shared>,
+    parsed: Told,
     told: (Books, Counters, u64),
 }
 
 impl Metrics {
-    pub(super) fn new(set: MetricSet<SyslogMetrics>, shared: Rc<Shared>) -> Self {
-        Self { set, shared, told: Default::default() }
+    pub(super) fn new(set: MetricSet<SyslogMetrics>, parsed: Told, shared: Rc<Shared>) -> Self {
+        Self { set, shared, parsed, told: Default::default() }
     }
 
     fn update(&mut self) {
@@ -184,6 +186,7 @@ impl Metrics {
         set.receive_errors.add(counters.receive_errors - old.receive_errors);
         set.replay_skipped.add(counters.replay_skipped - old.replay_skipped);
         self.told = (books, counters, drops);
+        self.parsed.update(self.shared.intake.with_pending(|pending| pending.parsed));
     }
 }
 
@@ -192,6 +195,7 @@ impl Report for Metrics {
         self.update();
         // A full channel keeps the values for the next time.
         let _ = reporter.report(&mut self.set);
+        self.parsed.report(reporter);
         if let Some(border) = &self.shared.border {
             let _ = border.borrow_mut().report(reporter);
         }
@@ -200,6 +204,7 @@ impl Report for Metrics {
     fn last(&mut self) -> Vec<MetricSetSnapshot> {
         self.update();
         let mut last = vec![self.set.snapshot()];
+        last.extend(self.parsed.last());
         if let Some(border) = &self.shared.border {
             last.extend(border.borrow_mut().terminal_snapshots());
         }

@@ -12,6 +12,7 @@ mod buffered;
 mod config;
 mod connection;
 mod metrics;
+mod parsed;
 mod rates;
 mod refill;
 mod replay;
@@ -53,6 +54,7 @@ use crate::drain::{Input, PipelineInstance};
 use crate::ingest::{self, Intake};
 pub(crate) use config::Config;
 use metrics::{Metrics, SyslogMetrics};
+use parsed::{ParsedMetrics, Told};
 use rates::Rates;
 use senders::Senders;
 use shared::{Shared, SyslogPending};
@@ -83,6 +85,7 @@ pub static SYSLOG_RECEIVER: ReceiverFactory<OtapPdata> = ReceiverFactory {
             name: NodeName::of(&pipeline),
             pipeline: PipelineInstance::of(&pipeline),
             metrics: SyslogMetrics::register(&pipeline),
+            parsed: Told::new(ParsedMetrics::register(&pipeline)),
             border: metrics::border(&pipeline),
             pressure,
         };
@@ -98,6 +101,7 @@ struct SyslogReceiver {
     name: NodeName,
     pipeline: PipelineInstance,
     metrics: MetricSet<SyslogMetrics>,
+    parsed: Told,
     border: ReceiverMetrics,
     rates: Rates,
     pressure: LocalReceiverAdmissionState,
@@ -110,7 +114,7 @@ impl local::Receiver<OtapPdata> for SyslogReceiver {
         control: local::ControlChannel<OtapPdata>,
         effects: local::EffectHandler<OtapPdata>,
     ) -> Result<TerminalState, Error> {
-        let Self { config, name, pipeline, metrics, border, rates, pressure } = *self;
+        let Self { config, name, pipeline, metrics, parsed, border, rates, pressure } = *self;
         let input = Input::begin(pipeline);
         let intake =
             Intake::new(SyslogPending::new(&config), config.batch.clone(), config.max_in_flight_bytes, pressure);
@@ -148,7 +152,7 @@ impl local::Receiver<OtapPdata> for SyslogReceiver {
             let _ = sources.spawn_local(replay);
         }
         effects.signal_ready();
-        let report = Metrics::new(metrics, Rc::clone(&shared));
+        let report = Metrics::new(metrics, parsed, Rc::clone(&shared));
         let intake = Rc::clone(&shared.intake);
         let ended = ingest::run(control, effects, intake, sources, report, input).await;
         drop(claims);

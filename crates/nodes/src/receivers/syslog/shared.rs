@@ -6,26 +6,30 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catchment_columns::syslog::{Receipt, RowOptions, Source, SyslogBatch, SyslogJob};
+use catchment_columns::syslog::{Parsed, Receipt, RowOptions, Source, SyslogBatch, SyslogJob, encoded};
 use otel_arrow_dfe_config::SignalType;
 use otel_arrow_dfe_otap::metrics::ReceiverMetrics;
 use tokio::time::Instant;
 
 use super::buffered::Buffered;
-use super::config::Config;
+use super::config::{Config, Emit};
 use super::rates::Rates;
 use crate::accounts::NodeName;
-use crate::ingest::{Intake, KernelDrops, Pending, UnderPressure};
+use crate::codecs::syslog_batch::SYSLOG_BATCH;
+use crate::ingest::{Intake, KernelDrops, Payload, Pending, UnderPressure};
 
 /// A batch under construction and how its rows are to be written.
 pub(super) struct SyslogPending {
     batch: SyslogBatch,
     rows: RowOptions,
+    emit: Emit,
+    /// What all messages so far were read as.
+    pub(super) parsed: Parsed,
 }
 
 impl SyslogPending {
     pub(super) fn new(config: &Config) -> Self {
-        Self { batch: SyslogBatch::new(), rows: config.rows.clone() }
+        Self { batch: SyslogBatch::new(), rows: config.rows.clone(), emit: config.emit, parsed: Parsed::default() }
     }
 }
 
@@ -40,8 +44,16 @@ impl Pending for SyslogPending {
         self.batch.bytes()
     }
 
-    fn take_job(&mut self) -> SyslogJob {
-        SyslogJob::new(self.batch.take(), self.rows.clone())
+    fn take_payload(&mut self) -> Payload<SyslogJob> {
+        let batch = self.batch.take();
+        match self.emit {
+            Emit::Records => Payload::Job(SyslogJob::new(batch, self.rows.clone())),
+            Emit::Encoded => Payload::Encoded(SYSLOG_BATCH, encoded::encode(&batch, &self.rows)),
+        }
+    }
+
+    fn done(&mut self, job: &SyslogJob) {
+        self.parsed.add(&job.parsed());
     }
 }
 

@@ -36,6 +36,7 @@ fn what_is_in_flight_is_bounded() {
         name: NodeName::of(&pipeline),
         pipeline: PipelineInstance::of(&pipeline),
         metrics: SyslogMetrics::register(&registrar),
+        parsed: Told::new(ParsedMetrics::register(&registrar)),
         border: ReceiverMetrics::register_with_distribution(
             &registrar,
             pipeline.node_interests(),

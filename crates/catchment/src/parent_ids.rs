@@ -1,0 +1,142 @@
+//! Where our receivers may write parent ids in OTAP's transport encoding: where every node behind them reads it.
+//!
+//! An exporter that gets them so has nothing to sort. Some of the engine's nodes, such as `exporter:console`, read parent
+//! ids without a look at their encoding, and a receiver cannot see what stands behind it; the program that has the
+//! configuration can. A pipeline that is changed while the engine runs gets plain ids, until the next start.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use otel_arrow_dfe_config::engine::OtelDataflowSpec;
+use otel_arrow_dfe_config::pipeline::PipelineConfig;
+use serde_json::{Value, json};
+
+const RECEIVER: &str = "urn:catchment:receiver:syslog";
+
+/// Nodes that hand batches on as they are, or look at the encoding of their ids.
+const UNDERSTANDING: [&str; 13] = [
+    "urn:catchment:exporter:console_table",
+    "urn:catchment:processor:quantile",
+    "urn:otel:exporter:noop",
+    "urn:otel:exporter:otap",
+    "urn:otel:exporter:otlp_grpc",
+    "urn:otel:exporter:otlp_http",
+    "urn:otel:exporter:parquet",
+    "urn:otel:processor:batch",
+    "urn:otel:processor:fanout",
+    "urn:otel:processor:filter",
+    "urn:otel:processor:log_sampling",
+    "urn:otel:processor:retry",
+    "urn:otel:processor:type_router",
+];
+
+/// Sets `parent_ids: transport` on every syslog receiver that leaves the choice and has only nodes behind it that
+/// understand it.
+pub(crate) fn choose(spec: &mut OtelDataflowSpec) {
+    for group in spec.groups.values_mut() {
+        for pipeline in group.pipelines.values_mut() {
+            if let Some(changed) = changed(pipeline) {
+                *pipeline = changed;
+            }
+        }
+    }
+}
+
+/// The pipeline with the choices made; nothing if there are none to make.
+fn changed(pipeline: &PipelineConfig) -> Option<PipelineConfig> {
+    let receivers: Vec<String> = pipeline
+        .node_iter()
+        .filter(|(_, node)| node.r#type.as_ref() == RECEIVER && leaves_choice(&node.config))
+        .map(|(id, _)| id.to_string())
+        .filter(|id| behind(pipeline, id).iter().all(|urn| UNDERSTANDING.contains(&urn.as_str())))
+        .collect();
+    if receivers.is_empty() {
+        return None;
+    }
+    let mut document = serde_json::to_value(pipeline).ok()?;
+    for receiver in receivers {
+        *document
+            .get_mut("nodes")?
+            .get_mut(&receiver)?
+            .get_mut("config")?
+            .as_object_mut()?
+            .entry("parent_ids")
+            .or_insert(Value::Null) = json!("transport");
+    }
+    // Should the engine's model ever not read what it wrote, the ids stay plain, which is right everywhere.
+    serde_json::from_value(document).ok()
+}
+
+fn leaves_choice(config: &Value) -> bool {
+    let is = |key: &str, words: &[&str]| config.get(key).is_none_or(|value| words.iter().any(|word| value == word));
+    config.is_object() && is("parent_ids", &["auto"]) && is("emit", &["records"])
+}
+
+/// Types of all nodes that something from `start` may come to.
+fn behind(pipeline: &PipelineConfig, start: &str) -> BTreeSet<String> {
+    let mut edges: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for connection in pipeline.connection_iter() {
+        let targets: Vec<String> = connection.to_nodes().iter().map(ToString::to_string).collect();
+        for source in connection.from_sources() {
+            edges.entry(source.node_id().to_string()).or_default().extend(targets.iter().cloned());
+        }
+    }
+    let mut reached = BTreeSet::new();
+    let mut next = vec![start.to_owned()];
+    while let Some(node) = next.pop() {
+        for target in edges.get(&node).into_iter().flatten() {
+            if reached.insert(target.clone()) {
+                next.push(target.clone());
+            }
+        }
+    }
+    pipeline
+        .node_iter()
+        .filter(|(id, _)| reached.contains(id.as_ref()))
+        .map(|(_, node)| node.r#type.to_string())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A receiver, then nodes of the given types in a row.
+    fn chosen(receiver: &str, types: &[&str]) -> Value {
+        let mut yaml = format!(
+            "version: otel_dataflow/v1\ngroups: {{g: {{pipelines: {{p: {{nodes: {{n0: {{type: {RECEIVER}, config: {receiver}}}"
+        );
+        for (number, urn) in types.iter().enumerate() {
+            yaml += &format!(", n{}: {{type: {urn}, config: {{}}}}", number + 1);
+        }
+        yaml += "}, connections: [";
+        for number in 0..types.len() {
+            yaml += &format!("{{from: n{number}, to: n{}}}, ", number + 1);
+        }
+        yaml += "]}}}}";
+        let mut spec = OtelDataflowSpec::from_yaml(&yaml).expect("valid");
+        choose(&mut spec);
+        let pipeline = spec.groups.values().next().and_then(|group| group.pipelines.values().next()).expect("pipeline");
+        let (_, node) = pipeline.node_iter().find(|(id, _)| id.as_ref() == "n0").expect("receiver");
+        node.config.get("parent_ids").cloned().unwrap_or(Value::Null)
+    }
+
+    const TCP: &str = "{tcp: {listening_addr: \"127.0.0.1:0\"}}";
+
+    /// Chosen where all nodes behind understand, and nowhere else.
+    #[test]
+    fn the_nodes_behind_decide() {
+        assert_eq!(chosen(TCP, &["processor:batch", "processor:retry", "exporter:otap"]), "transport");
+        assert_eq!(chosen(TCP, &["processor:batch", "exporter:console"]), Value::Null);
+        assert_eq!(chosen(TCP, &["processor:debug", "exporter:otap"]), Value::Null);
+    }
+
+    /// What the user has said stands.
+    #[test]
+    fn the_user_decides_first() {
+        let with = |more: &str| format!("{{tcp: {{listening_addr: \"127.0.0.1:0\"}}, {more}}}");
+        assert_eq!(chosen(&with("parent_ids: plain"), &["exporter:otap"]), "plain");
+        assert_eq!(chosen(&with("parent_ids: auto"), &["exporter:otap"]), "transport");
+        assert_eq!(chosen(&with("emit: encoded"), &["exporter:otap"]), Value::Null);
+        assert_eq!(chosen(&with("parent_ids: transport"), &["exporter:console"]), "transport");
+    }
+}

@@ -1,0 +1,3 @@
+//! Codecs: batches that travel through pipelines as they were received and are decoded where somebody looks into them.
+
+pub mod syslog_batch;
