@@ -51,6 +51,103 @@ def syslog_seeds():
         yield "syslog_framing", f"lengths-{framing}", bytes([number, 3, 5]) + lengths
 
 
+BATCHED = (
+    b"<34>Nov 30 10:00:00 web01 sshd[42]: text",
+    b'<165>1 2026-11-30T10:31:00Z h app p1 ID1 [a@1 x="1" x="2"][origin ip="192.0.2.1" swVersion="3"] text',
+    b"<13>Nov 30 10:00:00 h CEF:0|v|p|1|2|n|3|src=192.0.2.1 cef.name=x src=192.0.2.2",
+    b"no header, caf\xe9",
+    b'<14>1 - - - - - [t@1 trace_id="4bf92f3577b34da6a3ce929d0e0e4736" span_id="00f067aa0ba902b7"] m',
+    b"<34>Nov 30 10:00:00 web01 sshd[42]: text",
+)
+
+
+def job_input(choice, records, size, given_up, messages):
+    """Input of syslog_job: options, budget, the step to give up after, and messages of all senders in turn."""
+    parts = [bytes([choice, records, size, given_up])]
+    for number, message in enumerate(messages):
+        parts.append(struct.pack(">BH", number % 8, len(message)) + message)
+    return b"".join(parts)
+
+
+def cbor(value):
+    """Numbers, texts, byte strings, null and arrays of these, in their shortest form (RFC 8949)."""
+    if value is None:
+        return b"\xf6"
+
+    def head(major, number):
+        for extra, (code, limit) in enumerate(((">B", 1 << 8), (">H", 1 << 16), (">I", 1 << 32))):
+            if number < 24:
+                return bytes([major << 5 | number])
+            if number < limit:
+                return bytes([major << 5 | 24 + extra]) + struct.pack(code, number)
+        raise ValueError(number)
+
+    if isinstance(value, int):
+        return head(0, value)
+    if isinstance(value, bytes):
+        return head(2, len(value)) + value
+    if isinstance(value, str):
+        return head(3, len(value.encode())) + value.encode()
+    return head(4, len(value)) + b"".join(map(cbor, value))
+
+
+def payload(options, sources, entries, messages, version=1):
+    """A payload of syslog-batch-v1; entries are (length, source, time in ns, flags)."""
+    return cbor([version, options, sources, b"".join(struct.pack("<IIqB", *entry) for entry in entries), messages])
+
+
+def syslog_batch_seeds():
+    """Jobs with options and budgets of all kinds; payloads that are whole and some that are damaged."""
+    for name, head in {
+        "upstream": (0, 255, 255, 0),
+        "otel": (1, 1, 255, 3),
+        "text-bytes": (2 << 1 | 8, 2, 255, 1),
+        "flat-prefix": (3 << 1 | 1 << 4, 255, 1, 4),
+        "otel-map-clash": (1 | 1 << 1 | 3 << 4, 3, 8, 9),
+        "no-budget": (1 | 8 | 2 << 4, 0, 0, 2),
+    }.items():
+        yield "syslog_job", name, job_input(*head, BATCHED)
+    same = [b"<13>Nov 30 10:00:00 h%d a%d: x" % (n % 2, n % 3) for n in range(40)]
+    yield "syslog_job", "groups", job_input(1, 7, 255, 5, same)
+    params = " ".join(f'p{n % 30}="{n}"' for n in range(40))
+    elements = "".join(f'[e{n}@1 n="{n}"]' for n in range(20))
+    pairs = " ".join(f"k{n % 25}={n}" for n in range(30))
+    many = [f"<14>1 - - - - - [a@1 {params}]{elements} m".encode(), f"CEF:0|v|p|1|2|n|3|{pairs}".encode()]
+    yield "syslog_job", "many-names", job_input(0, 1, 255, 1, many)
+    clashing = b'<14>1 - - - - - [a.b c="1"][a b.c="2"][e][facility] m'
+    yield "syslog_job", "names-flat", job_input(3 << 1 | 1, 1, 255, 1, [clashing])
+    yield "syslog_job", "empty", job_input(0, 1, 1, 1, [b"", b"", b"x"])
+
+    now = 1_796_040_000_000_000_000
+    options = [0, 0, "", 0]
+    sources = [
+        ["192.0.2.1", 514, 0, "UTC", None],
+        ["2001:db8::1", 40000, 1, "Europe/Berlin", "CN=a,O=b"],
+        [None, 0, 2, "-03:30", None],
+    ]
+    entries = [(len(message), number % 3, now + number, number % 2) for number, message in enumerate(BATCHED)]
+    messages = b"".join(BATCHED)
+    yield "syslog_encoded", "whole", payload(options, sources, entries, messages)
+    yield "syslog_encoded", "otel", payload([1, 3, "x.", 1], sources, entries, messages)
+    yield "syslog_encoded", "no-messages", payload(options, [], [], b"")
+    yield "syslog_encoded", "empty-messages", payload(options, sources, [(0, 0, 0, 0)] * 3, b"")
+    yield "syslog_encoded", "zones", payload(
+        options, [[None, 7, 1, zone, ""] for zone in ("utc", "Z", "europe/berlin", "+00:00")], [(1, 3, -1, 255)], b"x"
+    )
+    yield "syslog_encoded", "cut", payload(options, sources, entries, messages)[:-1]
+    yield "syslog_encoded", "version", payload(options, sources, entries, messages, version=2)
+    yield "syslog_encoded", "left-over", payload(options, sources, entries, messages + b"x")
+    yield "syslog_encoded", "behind", payload(options, sources, entries, messages) + b"x"
+    yield "syslog_encoded", "too-long", payload(options, sources, [(0xFFFFFFFF, 0, 0, 0)], b"x")
+    yield "syslog_encoded", "no-source", payload(options, sources[:1], [(1, 1, 0, 0)], b"x")
+    yield "syslog_encoded", "no-zone", payload(options, [[None, 0, 1, "Mars/Phobos", None]], [], b"")
+    # Arrays that claim to be long, and one of no stated length.
+    head = b"\x85\x01" + cbor(options)
+    yield "syslog_encoded", "many-sources", head + b"\x9b" + b"\xff" * 8
+    yield "syslog_encoded", "endless-sources", head + b"\x9f\xff\x40\x40"
+    yield "syslog_encoded", "deep", b"\x85\x01" + b"\x81" * 500
+
+
 def pcap_frames(path):
     """The frames of a little-endian pcap file."""
     data = path.read_bytes()
@@ -275,7 +372,7 @@ def capture_seeds():
 
 def main():
     made = {}
-    for seeds in (syslog_seeds(), ipfix_seeds(), quantile_seeds(), capture_seeds()):
+    for seeds in (syslog_seeds(), syslog_batch_seeds(), ipfix_seeds(), quantile_seeds(), capture_seeds()):
         for target, name, data in seeds:
             assert len(data) <= MAX_FILE_BYTES, (target, name, len(data))
             path = CORPUS / target / f"seed-{name}"

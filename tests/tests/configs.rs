@@ -1,12 +1,32 @@
 //! Every shipped configuration runs, and every one in the documentation is valid.
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use catchment_tests::{Engine, Scene, catchment, repository, run, wait_until};
+use catchment_tests::{Engine, Scene, Sink, catchment, repository, run, wait_until};
 
-/// What a shipped configuration prints in its first half minute, by file name.
-const PRINTS: &[(&str, &[&str])] = &[("quickstart.yaml", &["flow.bytes", "http.response_time"])];
+/// What a shipped configuration does in its first half minute.
+struct Shipped {
+    file: &'static str,
+    /// A line it is sent over TCP, to this port.
+    sent: Option<(&'static str, &'static str)>,
+    /// What it prints.
+    prints: &'static [&'static str],
+    /// What is in a record that it delivers to the backend on port 4317.
+    delivers: Option<&'static str>,
+}
+
+const SHIPPED: &[Shipped] = &[
+    Shipped { file: "quickstart.yaml", sent: None, prints: &["flow.bytes", "http.response_time"], delivers: None },
+    Shipped {
+        file: "syslog.yaml",
+        sent: Some(("p5514", "<13>Nov 30 10:00:00 host app: hello from here\n")),
+        prints: &[],
+        delivers: Some("hello from here"),
+    },
+];
 
 const SOON: Duration = Duration::from_secs(30);
 
@@ -61,21 +81,29 @@ fn shipped_configurations_are_valid() {
     }
 }
 
-/// Each starts, prints what it promises, and drains with all accounted for.
+/// Each starts, prints and delivers what it promises, and drains with all accounted for.
 #[test]
 fn shipped_configurations_run() {
     for file in shipped() {
         let scene = Scene::new();
         let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
         let text = std::fs::read_to_string(&file).expect("it can be read");
-        let (_, prints) = PRINTS
-            .iter()
-            .find(|(known, _)| *known == name)
-            .unwrap_or_else(|| panic!("say in this test what {name} prints"));
-        let engine = Engine::start(&scene, &with_named_ports(&text), &[]);
+        let promised = SHIPPED.iter().find(|known| known.file == name);
+        let Shipped { sent, prints, delivers, .. } =
+            promised.unwrap_or_else(|| panic!("say in this test what {name} does"));
+        let backend = Sink::start(&scene);
+        let engine = Engine::start(&scene, &with_named_ports(&text), &[("p4317", backend.otap())]);
         let began = Instant::now();
+        if let Some((port, line)) = sent {
+            engine.wait_listening(port);
+            let mut connection = TcpStream::connect(engine.address(port)).expect("it listens");
+            connection.write_all(line.as_bytes()).expect("it reads");
+        }
         for expected in *prints {
             wait_until(&format!("{name} prints {expected}"), || engine.stdout().contains(expected));
+        }
+        if let Some(expected) = delivers {
+            backend.wait_for_record(expected, |record| record.to_string().contains(expected));
         }
         assert!(began.elapsed() < SOON, "{name} took {:?}", began.elapsed());
         let stopped = engine.stop();

@@ -63,8 +63,8 @@ fn may_use(name: &str) -> Option<Vec<&'static str>> {
         "catchment" => vec!["catchment-nodes"],
         "catchment-loadgen" => upto(&[COLUMNS]),
         "catchment-bench" => upto(&[COLUMNS, "catchment-loadgen"]),
-        // Feeds arbitrary bytes to the ground floor.
-        "catchment-fuzzing" => upto(&[]),
+        // Feeds arbitrary bytes to whatever reads them: parsers of the ground floor, and decode jobs and payloads.
+        "catchment-fuzzing" => upto(&[COLUMNS]),
         "catchment-tests" => Vec::new(),
         _ => return None,
     })

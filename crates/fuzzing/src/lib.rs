@@ -1,6 +1,6 @@
-//! Bodies of the fuzz targets for the crates that read untrusted bytes.
+//! Bodies of the fuzz targets for the crates that read untrusted bytes, or hold what was read.
 //!
-//! A target takes any bytes, runs them through one parser, walks everything that comes out, and asserts what must
+//! A target takes any bytes, runs them through one parser or decode job, walks everything that comes out, and asserts what must
 //! hold for every input: a broken promise is a panic. The folder `fuzz/` of the repository drives the targets with
 //! libFuzzer; the tests of this crate replay its corpus, so that what a fuzzer once found stays tested in normal
 //! builds.
@@ -12,22 +12,26 @@ mod ipfix;
 mod pieces;
 mod quantile;
 mod syslog;
+mod syslog_batch;
 
 pub use capture::capture_reader;
 pub use ipfix::{ipfix_admit, ipfix_stream};
 pub use quantile::{exact_run, kll_image};
 pub use syslog::{syslog_framing, syslog_parse};
+pub use syslog_batch::{syslog_encoded, syslog_job};
 
 /// A target: a name, which is also that of its folder in `fuzz/corpus`, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets by name.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 9] = [
     ("capture_reader", capture_reader),
     ("exact_run", exact_run),
     ("ipfix_admit", ipfix_admit),
     ("ipfix_stream", ipfix_stream),
     ("kll_image", kll_image),
+    ("syslog_encoded", syslog_encoded),
     ("syslog_framing", syslog_framing),
+    ("syslog_job", syslog_job),
     ("syslog_parse", syslog_parse),
 ];

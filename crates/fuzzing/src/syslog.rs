@@ -13,7 +13,7 @@ use crate::pieces::Pieces;
 
 /// Moments of receipt: an ordinary one, one in the hour that Berlin's clocks repeat, one after a leap day, and the
 /// ends of what can be told.
-const RECEIVED_UNIX_NANO: [i64; 5] =
+pub(crate) const RECEIVED_UNIX_NANO: [i64; 5] =
     [1_796_040_000_000_000_000, 1_792_887_302_000_000_000, 1_835_481_601_000_000_000, i64::MIN, i64::MAX];
 
 static ZONES: LazyLock<[Zone; 2]> =

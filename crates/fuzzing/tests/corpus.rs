@@ -60,7 +60,9 @@ macro_rules! replays {
     };
 }
 
-replays! { capture_reader exact_run ipfix_admit ipfix_stream kll_image syslog_framing syslog_parse }
+replays! {
+    capture_reader exact_run ipfix_admit ipfix_stream kll_image syslog_encoded syslog_framing syslog_job syslog_parse
+}
 
 /// No input makes a target panic because it is short.
 #[test]
