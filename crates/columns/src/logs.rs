@@ -183,12 +183,14 @@ impl LogsTable {
         let mut columns = Columns::default();
         columns.add_id(Arc::new(UInt16Array::from_iter_values(0..self.rows)));
         let plain_id = || Field::new(consts::ID, DataType::UInt16, true).with_plain_encoding();
-        columns.add_struct(consts::RESOURCE, vec![(plain_id(), Arc::new(UInt16Array::from(self.resources)))])?;
+        let resources: ArrayRef = Arc::new(UInt16Array::from(self.resources));
+        columns.add_struct(consts::RESOURCE, vec![(plain_id(), Arc::clone(&resources))])?;
         let name = Arc::new(StringArray::from(vec![self.scope]));
         let name = DictionaryArray::<UInt8Type>::try_new(UInt8Array::from(vec![0; rows]), name)?;
         let name_field = Field::new(consts::NAME, name.data_type().clone(), true);
-        let scope_ids = Arc::new(UInt16Array::from(vec![0; rows]));
-        columns.add_struct(consts::SCOPE, vec![(plain_id(), scope_ids), (name_field, Arc::new(name))])?;
+        // Each resource has a scope of its own: the engine's OTLP encoder looks for the end of a scope only at its id, and
+        // would put the records of all resources under the first.
+        columns.add_struct(consts::SCOPE, vec![(plain_id(), resources), (name_field, Arc::new(name))])?;
         for (name, times) in [(consts::TIME_UNIX_NANO, self.times), (consts::OBSERVED_TIME_UNIX_NANO, self.observed)] {
             columns.add(name, Arc::new(TimestampNanosecondArray::from(times).with_timezone("UTC")), false);
         }
@@ -199,9 +201,7 @@ impl LogsTable {
             columns.add(consts::SPAN_ID, Arc::new(spans), true);
         }
         columns.add_severities(self.severities, self.levels)?;
-        if let Some(bodies) = self.bodies.finish()? {
-            columns.add(consts::BODY, Arc::new(bodies), true);
-        }
+        columns.add(consts::BODY, Arc::new(self.bodies.finish()?), true);
         if let Some(flags) = flags {
             columns.add(consts::FLAGS, Arc::new(flags), true);
         }

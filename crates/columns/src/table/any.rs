@@ -62,8 +62,10 @@ impl AnyValues {
         self.blob_column.values.push(id);
     }
 
-    /// The column, null where there is no value. Nothing if that is everywhere.
-    pub(crate) fn finish(self) -> Result<Option<StructArray>, ArrowError> {
+    /// The column, null where there is no value. It is there even if that is everywhere: where the engine's batch
+    /// processor merges batches with the column and without, it puts nulls into the kinds too, and then refuses what it
+    /// made.
+    pub(crate) fn finish(self) -> Result<StructArray, ArrowError> {
         let Self { kinds, texts, text_column, blobs, blob_column } = self;
         let mut columns: Vec<(&str, ArrayRef)> = Vec::new();
         if !text_column.values.is_empty() {
@@ -76,16 +78,13 @@ impl AnyValues {
             let values = blobs.bytes_column(&Sparse { before: 0, values: &rows, length: rows.len() })?;
             columns.push((consts::ATTRIBUTE_BYTES, nullif(&values, &kinds, Kind::Bytes)?));
         }
-        if columns.is_empty() {
-            return Ok(None);
-        }
         let nulls = mask(&kinds, |kind| kind != 0);
         columns.insert(0, (consts::ATTRIBUTE_TYPE, Arc::new(UInt8Array::from(kinds))));
         let fields = columns
             .iter()
             .map(|(name, array)| Field::new(*name, array.data_type().clone(), *name != consts::ATTRIBUTE_TYPE));
         let fields = Fields::from_iter(fields);
-        StructArray::try_new(fields, columns.into_iter().map(|(_, array)| array).collect(), nulls).map(Some)
+        StructArray::try_new(fields, columns.into_iter().map(|(_, array)| array).collect(), nulls)
     }
 }
 
