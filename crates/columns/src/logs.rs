@@ -16,7 +16,7 @@ use otel_arrow_dfe_pdata::proto::opentelemetry::arrow::v1::ArrowPayloadType;
 use otel_arrow_dfe_pdata::schema::{FieldExt as _, consts};
 
 use crate::ColumnsError;
-use crate::table::{AnyValues, AttributeTable, AttributeWriter, LaidOut, NameId, ParentIds};
+use crate::table::{AnyValues, AttributeTable, AttributeWriter, LaidOut, NameId, Ordering, ParentIds};
 
 /// What a severity of syslog is in OTLP: number and text, by severity.
 pub(crate) type Levels = [(i32, &'static str); 8];
@@ -165,7 +165,11 @@ impl LogsTable {
     /// Ends the batch; its arrays are made in steps.
     pub(crate) fn finish(mut self) -> Unfinished {
         let attributes = std::mem::replace(&mut self.attributes, AttributeTable::new(&[]));
-        Unfinished { records: OtapArrowRecords::Logs(Logs::default()), next: Some(Part::Attributes(attributes, self)) }
+        let next = match attributes.order(self.parent_ids) {
+            Some(ordering) => Part::Order(ordering, self),
+            None => Part::Logs(self),
+        };
+        Unfinished { records: OtapArrowRecords::Logs(Logs::default()), next: Some(next) }
     }
 
     /// Ends the batch and makes its arrays at once.
@@ -280,8 +284,8 @@ pub(crate) struct Unfinished {
 /// What is to be made next, with what is needed after it.
 #[derive(Debug)]
 enum Part {
-    Attributes(AttributeTable, LogsTable),
-    AttributeArrays(LaidOut, LogsTable),
+    Order(Ordering, LogsTable),
+    Attributes(LaidOut, LogsTable),
     Logs(LogsTable),
 }
 
@@ -289,21 +293,21 @@ impl Unfinished {
     /// Makes the next part; gives the batch when it is complete.
     pub(crate) fn step(&mut self) -> Result<Option<OtapArrowRecords>, ColumnsError> {
         match self.next.take() {
-            Some(Part::Attributes(attributes, table)) => {
-                self.next = Some(match attributes.lay_out(table.parent_ids) {
-                    Some(laid_out) => Part::AttributeArrays(laid_out, table),
-                    None => Part::Logs(table),
+            Some(Part::Order(ordering, table)) => {
+                self.next = Some(match ordering.step() {
+                    Ok(laid_out) => Part::Attributes(laid_out, table),
+                    Err(ordering) => Part::Order(ordering, table),
                 });
             }
-            Some(Part::AttributeArrays(laid_out, table)) => {
+            Some(Part::Attributes(laid_out, table)) => {
                 let attributes = laid_out.record_batch().map_err(ColumnsError::arrow("log attributes"))?;
                 self.set(ArrowPayloadType::LogAttrs, attributes)?;
                 self.next = Some(Part::Logs(table));
             }
             Some(Part::Logs(mut table)) => {
                 let resources = std::mem::replace(&mut table.resource_attributes, AttributeTable::new(&[]));
-                if let Some(laid_out) = resources.lay_out(table.parent_ids) {
-                    let resources = laid_out.record_batch().map_err(ColumnsError::arrow("resource attributes"))?;
+                let resources = resources.record_batch().map_err(ColumnsError::arrow("resource attributes"))?;
+                if let Some(resources) = resources {
                     self.set(ArrowPayloadType::ResourceAttrs, resources)?;
                 }
                 self.set(ArrowPayloadType::Logs, table.record_batch().map_err(ColumnsError::arrow("logs"))?)?;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use jiff::tz::TimeZoneDatabase;
+use memchr::memmem::Finder;
 
 use crate::bytes::{CEF_KEY, DIGIT, Positions, find, span, span_back, work};
 use crate::escape::unescape;
@@ -145,6 +146,10 @@ impl<'a> Cef<'a> {
     /// `start`, whichever first can be read.
     pub(crate) fn event_time(&self, receipt: &Receipt<'_>) -> Option<i64> {
         let text = self.extension();
+        // Most events have no such field. `start=` ends like `rt=`.
+        if RECEIVED.find(text).is_none() && END.find(text).is_none() {
+            return None;
+        }
         let [mut received, mut end, mut start, mut zone] = [None; 4];
         // What makes a pair is seen at its `=`, so that the others need not be taken apart.
         for equals in Positions::new(text, 0, b'=') {
@@ -168,6 +173,9 @@ impl<'a> Cef<'a> {
         })
     }
 }
+
+static RECEIVED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"rt="));
+static END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"end="));
 
 /// Iterator over the pairs of a CEF extension: key, and value with the escapes `\=`, `\\`, `\n` and
 /// `\r` undone. The value borrows unless it has an escape.

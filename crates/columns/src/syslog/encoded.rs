@@ -15,13 +15,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use catchment_syslog::Zone;
+use hashbrown::HashMap;
 use jiff::tz::TimeZone;
 use minicbor::data::Type;
 use minicbor::{Decoder, Encoder};
 
 use super::batch::{Entry, Receipt, Source, SyslogBatch, Transport};
 use super::names::Schema;
-use super::row::{NonUtf8, RowOptions, StructuredDataForm};
+use super::row::{MAX_PREFIX_BYTES, NonUtf8, RowOptions, StructuredDataForm};
 use crate::ParentIds;
 
 /// Name of the encoding.
@@ -167,7 +168,7 @@ pub fn decode(payload: &[u8]) -> Result<(SyslogBatch, RowOptions), EncodedError>
     let options = RowOptions {
         schema: input.number("schema", |number| [Schema::Upstream, Schema::Otel].get(number).copied())?,
         structured_data: input.number("form of structured data", |number| FORMS.get(number).copied())?,
-        cef_extension_prefix: input.item(Decoder::str)?.to_owned(),
+        cef_extension_prefix: input.prefix()?,
         non_utf8: input
             .number("treatment of text", |number| [NonUtf8::Replace, NonUtf8::Bytes].get(number).copied())?,
         // Whoever decodes decides.
@@ -175,7 +176,7 @@ pub fn decode(payload: &[u8]) -> Result<(SyslogBatch, RowOptions), EncodedError>
     };
     let count = input.item(Decoder::array)?;
     let mut sources = Vec::new();
-    let mut zones: Vec<(String, Arc<Zone>)> = Vec::new();
+    let mut zones: HashMap<String, Arc<Zone>> = HashMap::new();
     // An item takes a byte at least, so the loop ends with the input whatever the count says.
     for _ in 0..count.unwrap_or(0) {
         sources.push(Arc::new(input.source(&mut zones)?));
@@ -245,6 +246,17 @@ impl<'b> Input<'b> {
         text.parse().map_err(|_| EncodedError::Value { offset, field, found: text.to_owned() })
     }
 
+    /// It goes before every key, so its length has a bound.
+    fn prefix(&mut self) -> Result<String, EncodedError> {
+        let offset = self.0.position();
+        let prefix = self.item(Decoder::str)?;
+        if prefix.len() > MAX_PREFIX_BYTES {
+            let found = format!("text of {} bytes", prefix.len());
+            return Err(EncodedError::Value { offset, field: "prefix of at most 256 bytes", found });
+        }
+        Ok(prefix.to_owned())
+    }
+
     fn is_null(&mut self) -> Result<bool, EncodedError> {
         match self.item(|input| input.datatype())? {
             Type::Null => self.item(Decoder::null).map(|()| true),
@@ -252,15 +264,15 @@ impl<'b> Input<'b> {
         }
     }
 
-    fn source(&mut self, zones: &mut Vec<(String, Arc<Zone>)>) -> Result<Source, EncodedError> {
+    fn source(&mut self, zones: &mut HashMap<String, Arc<Zone>>) -> Result<Source, EncodedError> {
         self.array(5)?;
         let address: Option<IpAddr> = if self.is_null()? { None } else { Some(self.parsed("address")?) };
         let port = self.item(Decoder::u16)?;
         let transport = self.number("transport", |number| TRANSPORTS.get(number).copied())?;
         let offset = self.0.position();
         let name = self.item(Decoder::str)?;
-        let zone = match zones.iter().find(|(known, _)| known == name) {
-            Some((_, zone)) => Arc::clone(zone),
+        let zone = match zones.get(name) {
+            Some(zone) => Arc::clone(zone),
             None => {
                 let zone: Zone = name.parse().map_err(|_| EncodedError::Value {
                     offset,
@@ -268,7 +280,7 @@ impl<'b> Input<'b> {
                     found: name.to_owned(),
                 })?;
                 let zone = Arc::new(zone);
-                zones.push((name.to_owned(), Arc::clone(&zone)));
+                let _ = zones.insert(name.to_owned(), Arc::clone(&zone));
                 zone
             }
         };

@@ -117,16 +117,17 @@ impl Job for SyslogJob {
 
     fn step(&mut self, budget: Budget) -> Result<Step, ColumnsError> {
         let (mut records, mut bytes) = (0, 0);
+        let is_undivided = budget == Budget::UNLIMITED;
         loop {
             if let Some(unfinished) = &mut self.unfinished {
-                // Making the arrays of a small batch is little work, that of a large one is divided.
+                // Making the arrays of a small batch is little work; that of a large one is divided.
                 match unfinished.step() {
                     Ok(Some(batch)) => {
                         self.unfinished = None;
                         self.first = self.next;
                         return Ok(Step::Batch(batch));
                     }
-                    Ok(None) if records <= budget.records / 2 => continue,
+                    Ok(None) if self.next - self.first <= budget.records.min(SMALL_RECORDS) || is_undivided => continue,
                     Ok(None) => return Ok(Step::More),
                     Err(error) => {
                         self.unfinished = None;

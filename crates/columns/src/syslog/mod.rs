@@ -15,7 +15,7 @@ mod structured;
 pub use batch::{Receipt, Source, SyslogBatch, Transport};
 pub use job::SyslogJob;
 pub use names::Schema;
-pub use row::{NonUtf8, Parsed, RowOptions, StructuredDataForm};
+pub use row::{MAX_PREFIX_BYTES, NonUtf8, Parsed, RowOptions, StructuredDataForm};
 
 #[cfg(test)]
 mod tests;

@@ -33,6 +33,9 @@ pub enum NonUtf8 {
     Bytes,
 }
 
+/// Longest prefix of CEF extension keys, in bytes: it is written before every key.
+pub const MAX_PREFIX_BYTES: usize = 256;
+
 /// How messages become records.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RowOptions {

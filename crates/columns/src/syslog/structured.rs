@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use super::names::{Key, Schema};
 use super::row::{RowOptions, StructuredDataForm};
 use crate::table::AttributeWriter;
+use crate::text::{same, text as as_text};
 
 /// Memory that is used again from record to record.
 #[derive(Default)]
@@ -61,8 +62,14 @@ pub(super) fn write(
         StructuredDataForm::Map => {
             scratch.cbor.clear();
             // Writing to a vector cannot fail.
-            let out = &mut Encoder::new(&mut scratch.cbor);
-            let encoded = if is_plain(data) { encode_plain(data, out) } else { encode_map(&Parts::new(data), out) };
+            let encoded = match encode_plain(data, attributes.is_utf8(), &mut scratch.cbor) {
+                Ok(true) => Ok(()),
+                Ok(false) => {
+                    scratch.cbor.clear();
+                    encode_map(&Parts::new(data), &mut Encoder::new(&mut scratch.cbor))
+                }
+                Err(error) => Err(error),
+            };
             if encoded.is_ok() {
                 attributes.map(Key::StructuredData.id(), &scratch.cbor);
             }
@@ -79,7 +86,13 @@ fn flat(attributes: &mut AttributeWriter<'_>, parts: &Parts<'_>, schema: Schema,
     for (id, params) in &parts.elements {
         let prefix = format!("{}{}", schema.structured_data_prefix(), String::from_utf8_lossy(id));
         if params.is_empty() {
-            named_values(&mut named, &mut index, prefix).push(b"");
+            // Such a name may be one of the receiver's own.
+            let name = if schema.names().contains(&prefix.as_str()) {
+                format!("{}{}", Schema::Upstream.structured_data_prefix(), String::from_utf8_lossy(id))
+            } else {
+                prefix
+            };
+            named_values(&mut named, &mut index, name).push(b"");
             continue;
         }
         for (name, values) in params {
@@ -120,14 +133,16 @@ fn named_values<'v, 'n>(
     &mut named[at].1
 }
 
-type Encoded = Result<(), minicbor::encode::Error<std::convert::Infallible>>;
+/// Writing to a vector cannot fail.
+type Error = minicbor::encode::Error<std::convert::Infallible>;
+type Encoded = Result<(), Error>;
 
 fn length(items: usize) -> u64 {
     u64::try_from(items).unwrap_or(u64::MAX)
 }
 
 fn text(bytes: &[u8], out: &mut Encoder<&mut Vec<u8>>) -> Encoded {
-    out.str(&crate::text::text(bytes)).map(|_| ())
+    out.str(&as_text(bytes)).map(|_| ())
 }
 
 fn encode_values<'v>(mut values: impl ExactSizeIterator<Item = &'v [u8]>, out: &mut Encoder<&mut Vec<u8>>) -> Encoded {
@@ -149,34 +164,55 @@ impl<'a> Distinct<'a> {
     /// False if the name is there already, or if there are too many.
     fn add(&mut self, name: &'a [u8]) -> bool {
         let (known, free) = self.names.split_at_mut(self.length);
-        let Some(slot) = free.first_mut().filter(|_| !known.contains(&name)) else { return false };
+        let is_known = known.iter().any(|known| same(known, name));
+        let Some(slot) = free.first_mut().filter(|_| !is_known) else { return false };
         *slot = name;
         self.length += 1;
         true
     }
 }
 
-/// Whether no SD-ID and no parameter of an element is repeated, and there are few of both: the usual case.
-fn is_plain(data: &StructuredData<'_>) -> bool {
+/// First byte of a map in CBOR, to which a number of pairs below 24 is added (RFC 8949 section 3).
+const MAP: u8 = 0xa0;
+/// First byte of a text in CBOR, to which a length below 24 is added.
+const TEXT: u8 = 0x60;
+
+/// The map of maps as it stands, without gathering anything first. False if that is not enough: if an SD-ID or a parameter
+/// of an element is repeated, or there are many.
+fn encode_plain(data: &StructuredData<'_>, is_utf8: bool, cbor: &mut Vec<u8>) -> Result<bool, Error> {
+    cbor.push(MAP);
     let mut ids = Distinct::default();
-    data.elements().all(|element| {
+    for element in data.elements() {
+        if !ids.add(element.id()) {
+            return Ok(false);
+        }
+        short_text(element.id(), is_utf8, cbor)?;
+        let head = cbor.len();
+        cbor.push(MAP);
         let mut names = Distinct::default();
-        ids.add(element.id()) && element.params().all(|(name, _)| names.add(name))
-    })
+        for (name, value) in element.params() {
+            if !names.add(name) {
+                return Ok(false);
+            }
+            cbor[head] += 1;
+            short_text(name, is_utf8, cbor)?;
+            short_text(&value, is_utf8, cbor)?;
+        }
+        cbor[0] += 1;
+    }
+    Ok(true)
 }
 
-/// The map of maps as it stands, without gathering anything first.
-fn encode_plain(data: &StructuredData<'_>, out: &mut Encoder<&mut Vec<u8>>) -> Encoded {
-    out.map(length(data.elements().count()))?;
-    for element in data.elements() {
-        text(element.id(), out)?;
-        out.map(length(element.params().count()))?;
-        for (name, value) in element.params() {
-            text(name, out)?;
-            text(&value, out)?;
+/// A text, most of which are short.
+fn short_text(bytes: &[u8], is_utf8: bool, cbor: &mut Vec<u8>) -> Result<(), Error> {
+    match u8::try_from(bytes.len()) {
+        Ok(length) if is_utf8 && length < 24 => {
+            cbor.push(TEXT + length);
+            cbor.extend_from_slice(bytes);
+            Ok(())
         }
+        _ => text(bytes, &mut Encoder::new(cbor)),
     }
-    Ok(())
 }
 
 fn encode_map(parts: &Parts<'_>, out: &mut Encoder<&mut Vec<u8>>) -> Encoded {

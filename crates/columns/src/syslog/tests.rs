@@ -171,6 +171,21 @@ fn the_otel_schema() {
     assert_eq!(unparsed["resource"].get("service.name"), None);
 }
 
+/// An element without parameters cannot take the name of one of the receiver's own attributes.
+#[test]
+fn empty_elements_do_not_pass_for_others() {
+    let line = br#"<14>1 - - - p1 m1 [msgid][procid][structured_data msgid="x"][other]"#;
+    let options = RowOptions { schema: Schema::Otel, ..RowOptions::default() };
+    let records = SyslogJob::new(batch(&[line]), options.clone()).run().expect("decoded").remove(0);
+    let attributes = records.get(ArrowPayloadType::LogAttrs).expect("attributes").num_rows();
+    let object = one(line, options);
+    let named = object["attributes"].as_object().expect("attributes");
+    assert_eq!(named.len(), attributes, "a name was written twice");
+    assert_eq!((&named["syslog.msgid"], &named["syslog.procid"]), (&json!("m1"), &json!("p1")));
+    assert_eq!(named["syslog.structured_data.msgid"], json!(["", "x"]));
+    assert_eq!(named["syslog.other"], "");
+}
+
 /// Records of one host and application share a resource, whatever stands between them.
 #[test]
 fn resources_are_shared() {
@@ -266,6 +281,35 @@ fn options() -> impl Strategy<Value = RowOptions> {
         cef_extension_prefix: String::new(),
         parent_ids: crate::ParentIds::Plain,
     })
+}
+
+/// The arrays of a large batch are made in several steps, those of a small one in the step that read its last message.
+#[test]
+fn finishing_is_divided() {
+    let steps = |messages: usize| {
+        let lines = vec![&b"<13>Nov 30 10:00:00 h a: x"[..]; messages];
+        let mut job = SyslogJob::new(batch(&lines), RowOptions::default());
+        let mut steps = 0;
+        loop {
+            match job.step(job.budget()).expect("decoded") {
+                Step::More => steps += 1,
+                Step::Batch(_) => return steps,
+                Step::End => unreachable!("there are messages"),
+            }
+        }
+    };
+    assert_eq!(steps(crate::SMALL_RECORDS), 0);
+    let reading = 8_192_usize.div_ceil(Budget::default().records);
+    assert!(steps(8_192) >= reading + 2, "{} steps", steps(8_192));
+}
+
+/// A prefix that would make every key long is refused.
+#[test]
+fn long_prefixes_are_refused() {
+    let options = |bytes| RowOptions { cef_extension_prefix: "x".repeat(bytes), ..RowOptions::default() };
+    let decoded = |bytes| encoded::decode(&encoded::encode(&batch(&[b"x"]), &options(bytes)));
+    assert!(decoded(MAX_PREFIX_BYTES).is_ok());
+    assert!(decoded(MAX_PREFIX_BYTES + 1).expect_err("refused").to_string().contains("256"));
 }
 
 proptest! {

@@ -12,14 +12,17 @@ mod values;
 
 use std::ops::Range;
 
-use crate::text::utf8;
+use arrow::array::RecordBatch;
+use arrow::error::ArrowError;
+
+use crate::text::{same, utf8};
 pub(crate) use any::AnyValues;
 pub(crate) use layout::LaidOut;
 pub(crate) use names::NameId;
 use names::Names;
+pub(crate) use rows::Ordering;
 pub use rows::ParentIds;
-use rows::Rows;
-use values::{Integers, Strings, ValueId};
+use values::{Integers, NO_VALUE, Strings, ValueId};
 
 /// Type of an attribute value, by its number in OTAP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,6 +76,7 @@ impl Column {
         Self { name, kind, parents, values, varies: false, lookups: Lookups::default() }
     }
 
+    #[inline]
     fn push(&mut self, parent: u16, value: ValueId) {
         self.varies |= self.values.last().is_some_and(|last| *last != value);
         self.parents.push(parent);
@@ -163,26 +167,32 @@ impl AttributeTable {
     }
 
     /// Position of the column of a name and type.
+    #[inline]
     fn column(&mut self, name: NameId, kind: Kind) -> usize {
         let at = usize::try_from(name).unwrap_or(usize::MAX);
+        match self.index.get(at).map(|kinds| kinds[usize::from(kind as u8)]) {
+            None | Some(0) => self.new_column(at, name, kind),
+            Some(number) => usize::try_from(number).unwrap_or(1) - 1,
+        }
+    }
+
+    #[cold]
+    fn new_column(&mut self, at: usize, name: NameId, kind: Kind) -> usize {
         if self.index.len() <= at {
             self.index.resize(self.names.len(), [0; KINDS]);
         }
-        let entry = &mut self.index[at][usize::from(kind as u8)];
-        if *entry == 0 {
-            // A device's own key may appear once: only known names get room for all.
-            let room = if self.columns.len() < 32 { self.parents } else { 0 };
-            self.columns.push(Column::new(name, kind, room));
-            *entry = u32::try_from(self.columns.len()).unwrap_or(u32::MAX);
-        }
-        usize::try_from(*entry).unwrap_or(1) - 1
+        // A device's own key may appear once: only the first ones get room for all.
+        let room = if self.columns.len() < 32 { self.parents } else { 0 };
+        self.columns.push(Column::new(name, kind, room));
+        self.index[at][usize::from(kind as u8)] = u32::try_from(self.columns.len()).unwrap_or(u32::MAX);
+        self.columns.len() - 1
     }
 
     /// One text for all parents of `parents`, which are later than those that have such an attribute.
     pub(crate) fn text_of_all(&mut self, parents: Range<u16>, name: NameId, value: &[u8]) {
         let column = self.column(name, Kind::Text);
         let column = &mut self.columns[column];
-        let id = value_of(&mut self.texts, column, &utf8(value));
+        let id = value_of(&mut self.texts, column, NO_VALUE, &utf8(value));
         column.push_all(parents, id);
     }
 
@@ -194,26 +204,39 @@ impl AttributeTable {
         column.push_all(parents, id);
     }
 
-    /// Brings the rows into their order. Gives nothing if there are none.
-    pub(crate) fn lay_out(mut self, parent_ids: ParentIds) -> Option<LaidOut> {
-        (!self.columns.is_empty()).then(|| LaidOut { rows: Rows::new(&mut self, parent_ids), table: self })
+    /// Begins to bring the rows into their order. Gives nothing if there are none.
+    pub(crate) fn order(self, parent_ids: ParentIds) -> Option<Ordering> {
+        (!self.columns.is_empty()).then(|| Ordering::new(self, parent_ids))
+    }
+
+    /// The rows as a record batch, made at once. Gives nothing if there are none.
+    pub(crate) fn record_batch(self) -> Result<Option<RecordBatch>, ArrowError> {
+        let Some(mut ordering) = self.order(ParentIds::Plain) else { return Ok(None) };
+        loop {
+            match ordering.step() {
+                Ok(laid_out) => return laid_out.record_batch().map(Some),
+                Err(unfinished) => ordering = unfinished,
+            }
+        }
     }
 }
 
 /// Numbers a value of variable length. A value that is that of the row before has its number.
-fn value_of(values: &mut Strings, column: &mut Column, value: &[u8]) -> ValueId {
+/// `previous` is the value before it in its message.
+#[inline]
+fn value_of(values: &mut Strings, column: &mut Column, previous: ValueId, value: &[u8]) -> ValueId {
     let is_looked_up = column.lookups.pay();
     // Values that are looked up have one number each, so a look at the last one just saves time while it is always the same.
     if (!column.varies || !is_looked_up)
         && let Some(last) = column.values.last()
-        && values.get(*last) == value
+        && same(values.get(*last), value)
     {
         return *last;
     }
     if !is_looked_up {
         return values.push(value);
     }
-    let (id, found) = values.intern(value);
+    let (id, found) = values.intern(previous, value);
     column.lookups.made += 1;
     column.lookups.found += u32::from(found);
     id
@@ -225,6 +248,8 @@ pub(crate) struct AttributeWriter<'t> {
     parent: u16,
     /// Name of the attribute written last.
     previous: NameId,
+    /// Text written last.
+    previous_text: ValueId,
     /// The texts of this record are known to be UTF-8.
     is_utf8: bool,
 }
@@ -232,9 +257,15 @@ pub(crate) struct AttributeWriter<'t> {
 impl<'t> AttributeWriter<'t> {
     /// A writer for the record with the id `parent`; parents come in ascending order.
     pub(crate) fn new(table: &'t mut AttributeTable, parent: u16, is_utf8: bool) -> Self {
-        Self { table, parent, previous: 0, is_utf8 }
+        Self { table, parent, previous: 0, previous_text: NO_VALUE, is_utf8 }
     }
 
+    /// Whether all texts of the record are known to be UTF-8.
+    pub(crate) fn is_utf8(&self) -> bool {
+        self.is_utf8
+    }
+
+    #[inline]
     fn column(&mut self, name: impl AttributeName, kind: Kind) -> usize {
         self.previous = name.resolve(self.table, self.previous);
         self.table.column(self.previous, kind)
@@ -243,6 +274,22 @@ impl<'t> AttributeWriter<'t> {
     /// A text value; bytes that are not UTF-8 become U+FFFD.
     pub(crate) fn text(&mut self, name: impl AttributeName, value: &[u8]) {
         let column = self.column(name, Kind::Text);
+        self.text_in(column, value);
+    }
+
+    /// A text value in place of one that the record may have already under this name.
+    pub(crate) fn last_text(&mut self, name: impl AttributeName, value: &[u8]) {
+        let at = self.column(name, Kind::Text);
+        let column = &mut self.table.columns[at];
+        if column.parents.last() == Some(&self.parent) {
+            let _ = column.parents.pop();
+            let _ = column.values.pop();
+        }
+        self.text_in(at, value);
+    }
+
+    #[inline]
+    fn text_in(&mut self, column: usize, value: &[u8]) {
         let checked;
         let value = if self.is_utf8 {
             value
@@ -250,20 +297,10 @@ impl<'t> AttributeWriter<'t> {
             checked = utf8(value);
             checked.as_ref()
         };
-        let (table, column) = (&mut self.table.texts, &mut self.table.columns[column]);
-        let id = value_of(table, column, value);
+        let (texts, column) = (&mut self.table.texts, &mut self.table.columns[column]);
+        let id = value_of(texts, column, self.previous_text, value);
+        self.previous_text = id;
         column.push(self.parent, id);
-    }
-
-    /// A text value in place of one that the record may have already under this name.
-    pub(crate) fn last_text(&mut self, name: impl AttributeName, value: &[u8]) {
-        let column = self.column(name, Kind::Text);
-        let column = &mut self.table.columns[column];
-        if column.parents.last() == Some(&self.parent) {
-            let _ = column.parents.pop();
-            let _ = column.values.pop();
-        }
-        self.text(self.previous, value);
     }
 
     /// An integer value.
@@ -304,7 +341,7 @@ impl<'t> AttributeWriter<'t> {
     pub(crate) fn bytes(&mut self, name: impl AttributeName, value: &[u8]) {
         let column = self.column(name, Kind::Bytes);
         let (blobs, column) = (&mut self.table.blobs, &mut self.table.columns[column]);
-        let id = value_of(blobs, column, value);
+        let id = value_of(blobs, column, NO_VALUE, value);
         column.push(self.parent, id);
     }
 
@@ -321,7 +358,7 @@ impl<'t> AttributeWriter<'t> {
     fn cbor(&mut self, name: impl AttributeName, kind: Kind, cbor: &[u8]) {
         let column = self.column(name, kind);
         let (serialized, column) = (&mut self.table.serialized, &mut self.table.columns[column]);
-        let id = value_of(serialized, column, cbor);
+        let id = value_of(serialized, column, NO_VALUE, cbor);
         column.push(self.parent, id);
     }
 }

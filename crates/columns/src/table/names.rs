@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::text::text;
+use crate::text::{same, text};
 
 /// Number of a name.
 pub(crate) type NameId = u32;
@@ -52,7 +52,7 @@ impl Names {
     pub(super) fn resolve(&mut self, previous: NameId, name: &[u8]) -> NameId {
         let previous = usize::try_from(previous).unwrap_or(usize::MAX);
         if let Some(next) = self.next.get(previous)
-            && self.get(*next).as_bytes() == name
+            && same(self.get(*next).as_bytes(), name)
         {
             return *next;
         }

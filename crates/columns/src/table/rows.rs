@@ -1,7 +1,7 @@
 //! The rows of an attribute table in their order.
 
 use super::values::{Sparse, ValueId};
-use super::{AttributeTable, Column, Kind, NameId};
+use super::{AttributeTable, Column, Kind, LaidOut, NameId};
 
 /// How parent ids are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -29,13 +29,25 @@ pub(super) struct Rows {
     ends: Vec<(Kind, usize)>,
 }
 
-impl Rows {
-    pub(super) fn new(table: &mut AttributeTable, wanted: ParentIds) -> Self {
+/// Rows after which a step of bringing them into order ends.
+const STEP_ROWS: usize = 16 * 1024;
+
+/// Rows that are being brought into their order, column by column.
+#[derive(Debug)]
+pub(crate) struct Ordering {
+    table: AttributeTable,
+    columns: std::vec::IntoIter<Column>,
+    groups: Groups,
+    rows: Rows,
+}
+
+impl Ordering {
+    pub(super) fn new(mut table: AttributeTable, wanted: ParentIds) -> Self {
         let mut columns = std::mem::take(&mut table.columns);
         // Stable: columns of one kind stay in the order in which they appeared.
         columns.sort_by_key(|column| column.kind);
         let length = columns.iter().map(|column| column.parents.len()).sum();
-        let mut rows = Self {
+        let rows = Rows {
             parents: Vec::with_capacity(length),
             names: Vec::with_capacity(length),
             kinds: Vec::with_capacity(length),
@@ -44,26 +56,40 @@ impl Rows {
             encoding: if table.ambiguous { ParentIds::Plain } else { wanted },
             ends: Vec::new(),
         };
-        let mut groups = Groups::default();
-        for column in &columns {
-            let start = rows.parents.len();
-            if rows.encoding == ParentIds::Plain || column.kind == Kind::Map || column.kind == Kind::List {
-                rows.parents.extend_from_slice(&column.parents);
-                rows.values.extend_from_slice(&column.values);
-            } else {
-                if column.varies && column.tells_values_apart() {
-                    groups.append(column, &mut rows);
-                } else {
-                    rows.parents.extend_from_slice(&column.parents);
-                    rows.values.extend_from_slice(&column.values);
-                }
-                differences(&mut rows.parents[start..], &rows.values[start..]);
+        Self { table, columns: columns.into_iter(), groups: Groups::default(), rows }
+    }
+
+    /// Puts some more rows in order; gives the table when that was all.
+    pub(crate) fn step(mut self) -> Result<LaidOut, Self> {
+        let start = self.rows.parents.len();
+        while self.rows.parents.len() < start + STEP_ROWS {
+            match self.columns.next() {
+                Some(column) => self.rows.append(&column, &mut self.groups),
+                None => return Ok(LaidOut { table: self.table, rows: self.rows }),
             }
-            rows.names.resize(rows.parents.len(), column.name);
-            rows.kinds.resize(rows.parents.len(), column.kind as u8);
-            rows.ends.push((column.kind, rows.parents.len()));
         }
-        rows
+        Err(self)
+    }
+}
+
+impl Rows {
+    fn append(&mut self, column: &Column, groups: &mut Groups) {
+        let start = self.parents.len();
+        if self.encoding == ParentIds::Plain || column.kind == Kind::Map || column.kind == Kind::List {
+            self.parents.extend_from_slice(&column.parents);
+            self.values.extend_from_slice(&column.values);
+        } else {
+            if column.varies && column.tells_values_apart() {
+                groups.append(column, self);
+            } else {
+                self.parents.extend_from_slice(&column.parents);
+                self.values.extend_from_slice(&column.values);
+            }
+            differences(&mut self.parents[start..], &self.values[start..]);
+        }
+        self.names.resize(self.parents.len(), column.name);
+        self.kinds.resize(self.parents.len(), column.kind as u8);
+        self.ends.push((column.kind, self.parents.len()));
     }
 }
 

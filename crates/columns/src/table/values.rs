@@ -11,7 +11,7 @@ use arrow::datatypes::UInt16Type;
 use arrow::error::ArrowError;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::text::utf8;
+use crate::text::{same, utf8};
 
 /// Number of a value.
 pub(super) type ValueId = u32;
@@ -29,12 +29,24 @@ pub(super) struct Strings {
     /// Hash and number of the values that were looked for. The hash function has a random seed: what devices send cannot
     /// be made to collide.
     index: HashTable<(u64, ValueId)>,
+    /// For each value that which was looked for next the last time. Values of one message belong together, so the next one
+    /// is often found by one comparison. Only values that were looked for are followed by others.
+    next: Vec<ValueId>,
     hasher: DefaultHashBuilder,
 }
 
+/// No value.
+pub(super) const NO_VALUE: ValueId = ValueId::MAX;
+
 impl Strings {
     pub(super) fn new() -> Self {
-        Self { bytes: Vec::new(), offsets: vec![0], index: HashTable::new(), hasher: DefaultHashBuilder::default() }
+        Self {
+            bytes: Vec::new(),
+            offsets: vec![0],
+            index: HashTable::new(),
+            next: Vec::new(),
+            hasher: DefaultHashBuilder::default(),
+        }
     }
 
     /// Room for `values` values of `bytes` bytes together.
@@ -55,8 +67,27 @@ impl Strings {
         value(&self.bytes, &self.offsets, id)
     }
 
-    /// The number of a value, and whether it was there already.
-    pub(super) fn intern(&mut self, wanted: &[u8]) -> (ValueId, bool) {
+    /// The number of a value, and whether it was there already. `previous` is the value looked for before in this message.
+    #[inline]
+    pub(super) fn intern(&mut self, previous: ValueId, wanted: &[u8]) -> (ValueId, bool) {
+        let at = usize::try_from(previous).unwrap_or(usize::MAX);
+        let expected = self.next.get(at).copied().unwrap_or(NO_VALUE);
+        if expected != NO_VALUE && same(self.get(expected), wanted) {
+            return (expected, true);
+        }
+        let (id, found) = self.find_or_push(wanted);
+        if previous != NO_VALUE {
+            if self.next.len() <= at {
+                self.next.resize(self.len(), NO_VALUE);
+            }
+            if let Some(next) = self.next.get_mut(at) {
+                *next = id;
+            }
+        }
+        (id, found)
+    }
+
+    fn find_or_push(&mut self, wanted: &[u8]) -> (ValueId, bool) {
         let hash = self.hasher.hash_one(wanted);
         let (bytes, offsets) = (&self.bytes, &self.offsets);
         let known = self.index.find(hash, |(other, id)| *other == hash && value(bytes, offsets, *id) == wanted);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catchment_columns::ParentIds;
-use catchment_columns::syslog::{NonUtf8, RowOptions, Schema, StructuredDataForm};
+use catchment_columns::syslog::{MAX_PREFIX_BYTES, NonUtf8, RowOptions, Schema, StructuredDataForm};
 use catchment_syslog::{FramerOptions, Framing, Zone};
 use ipnet::IpNet;
 use otel_arrow_dfe_config::error::Error;
@@ -278,6 +278,7 @@ impl Config {
             replay.check()?;
         }
         raw.batch.check()?;
+        config::within("cef_extension_prefix (bytes)", raw.cef_extension_prefix.len(), 0, MAX_PREFIX_BYTES)?;
         if raw.emit == Emit::Encoded && raw.parent_ids == ParentIdsName::Transport {
             return Err(config::invalid(
                 "config.parent_ids: `transport` is of decoded batches, expected `emit: records` with it",
