@@ -115,15 +115,17 @@ impl Engine {
         wait_until("a port is listened on", || TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok());
     }
 
-    /// The sum of a counter over all nodes that report it, from the admin server.
+    /// The sum of a counter or gauge over all nodes that report it, from the admin server.
     #[must_use]
     pub fn metric(&self, set: &str, field: &str) -> u64 {
         let Ok(answer) = http::get(self.address("admin"), "/api/v1/metrics") else { return 0 };
-        let (name, scope) = (format!("{field}_total{{"), format!("otel_scope_name=\"{set}\""));
+        // Counters end in `_total`, numbers of bytes have their unit before that.
+        let names = ["_total", "", "_bytes", "_bytes_total"].map(|suffix| format!("{field}{suffix}{{"));
+        let scope = format!("otel_scope_name=\"{set}\"");
         answer
             .body
             .lines()
-            .filter(|line| line.starts_with(&name) && line.contains(&scope))
+            .filter(|line| names.iter().any(|name| line.starts_with(name)) && line.contains(&scope))
             .filter_map(|line| line.rsplit_once("} ")?.1.split(' ').next()?.parse::<u64>().ok())
             .sum()
     }
@@ -132,6 +134,15 @@ impl Engine {
     #[must_use]
     pub fn stdout(&self) -> String {
         self.process.stdout()
+    }
+
+    /// Its resident memory in bytes.
+    ///
+    /// # Panics
+    /// If it has ended.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        self.process.resident_bytes()
     }
 
     /// Fails if it has ended.
@@ -158,7 +169,9 @@ impl Engine {
     #[must_use]
     pub fn stop_within(self, patience: Duration) -> Stopped {
         let ended = self.process.terminate(patience);
-        let report = Report::parse(&ended.stdout);
+        // Where a console has claimed standard output for its records, the report is on standard error.
+        let claimed = ended.stdout.starts_with('{');
+        let report = Report::parse(if claimed { &ended.stderr } else { &ended.stdout });
         Stopped { ended, report }
     }
 }

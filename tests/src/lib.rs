@@ -9,24 +9,34 @@
 //! waited for.
 
 mod binaries;
+mod certificates;
+mod corpus;
 mod engine;
 mod http;
+mod listeners;
 mod loadgen;
 pub mod pcap;
 mod ports;
 mod process;
 mod report;
+mod row;
+mod rsyslog;
 mod scene;
 mod sender;
 mod sink;
 mod wait;
 
 pub use binaries::{catchment, catchment_loadgen, repository};
+pub use certificates::Certificates;
+pub use corpus::{Case, Corpus, cases, comparable, octet_counted};
 pub use engine::{Engine, HEAD, Stopped};
+pub use listeners::Listeners;
 pub use loadgen::{Sent, generated_lines, loadgen, start_loadgen};
 pub use ports::{free_port, local};
 pub use process::{Ended, Process, run, run_with_input};
 pub use report::{NodeLine, Report};
+pub use row::{Behind, carried};
+pub use rsyslog::Rsyslog;
 pub use scene::Scene;
 pub use sender::Sender;
 pub use sink::{Caught, Sink};

@@ -95,6 +95,17 @@ impl Process {
         let _ = kill(Pid::from_raw(pid), signal);
     }
 
+    /// Resident memory in bytes, as the kernel counts it.
+    ///
+    /// # Panics
+    /// If it has ended.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+    }
+
     /// Waits for its end, at most [`PATIENCE`].
     ///
     /// # Panics

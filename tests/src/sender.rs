@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::{Ended, run};
+use crate::{Ended, Process, run};
 
 /// A program of this machine.
 #[derive(Debug, Clone, Copy)]
@@ -29,5 +29,11 @@ impl Sender {
         let ended = run(Command::new(self.0).args(arguments));
         let _ = ended.expect_code(0);
         ended
+    }
+
+    /// Starts it.
+    #[must_use]
+    pub fn start(self, arguments: &[&str]) -> Process {
+        Process::start(Command::new(self.0).args(arguments))
     }
 }

@@ -107,6 +107,11 @@ impl Sink {
         wait_until(what, || self.records().iter().any(&condition));
     }
 
+    /// Sends a signal to it, such as SIGSTOP to make it take nothing.
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        self.process.signal(signal);
+    }
+
     /// Ends the sink.
     ///
     /// # Panics

@@ -89,14 +89,17 @@ fn assert_nothing_lost(report: &Report, caught: &Caught) {
     assert!(received >= ENOUGH, "{receiver:?}");
     assert_eq!((receiver.sent, receiver.note("acknowledged")), (received, received), "{receiver:?}");
     let quantile = report.node("edge/quantile");
-    assert_eq!((quantile.received, quantile.sent, quantile.dropped), (Some(received), received, 0));
+    // The line that the end cuts may be so short that it has no facility.
+    assert!(quantile.dropped <= receiver.note("truncated"), "{receiver:?} {quantile:?}");
+    let measured = received - quantile.dropped;
+    assert_eq!((quantile.received, quantile.sent), (Some(received), measured));
     let counted: f64 = caught
         .records
         .iter()
         .filter(|point| point["name"] == "facility.count")
         .map(|point| point["value"].as_f64().expect("a number"))
         .sum();
-    assert_eq!(counted, received as f64, "each line is in exactly one window");
+    assert_eq!(counted, measured as f64, "each line is in exactly one window");
     assert_eq!(quantile.note("points sent"), caught.points);
 }
 

@@ -361,32 +361,3 @@ fn logger() {
         }
     }
 }
-
-/// `loggen` of syslog-ng: its own numbering comes through without gaps, in order for each thread.
-#[test]
-fn loggen() {
-    let Some(loggen) = Sender::find("loggen") else { return };
-    let scene = Scene::new();
-    let chain = Chain::start(&scene);
-    let port = chain.edge.port("syslog").to_string();
-    for more in
-        [&["-S", "-n", "300"][..], &["-S", "-P", "-n", "300"], &["-S", "-P", "-F", "-n", "300"], &["-D", "-n", "300"]]
-    {
-        let arguments = [more, &["-r", "2000", "-s", "250", "-Q", "127.0.0.1", &port]].concat();
-        let _ = loggen.run(&arguments);
-    }
-    let (report, caught) = chain.finish(1_200);
-    assert_eq!(report.node("edge/syslog").note("framing errors"), 0);
-    let mut streams: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    for record in &caught.records {
-        let message = record["attributes"].get("syslog.message").or_else(|| record["attributes"].get("syslog.content"));
-        let message = message.and_then(Value::as_str).unwrap_or_else(|| panic!("no text in {record}"));
-        let number = message.strip_prefix("seq: ").and_then(|rest| rest.split(',').next()).expect("a number");
-        let port = record["attributes"]["network.peer.port"].as_u64().expect("a port");
-        streams.entry(port).or_default().push(number.parse().expect("a number"));
-    }
-    assert_eq!(streams.len(), 4);
-    for numbers in streams.values() {
-        assert!(numbers.iter().copied().eq(0..300), "{numbers:?}");
-    }
-}

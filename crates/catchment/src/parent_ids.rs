@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 const RECEIVER: &str = "urn:catchment:receiver:syslog";
 
-/// Nodes that hand batches on as they are, or look at the encoding of their ids.
-const UNDERSTANDING: [&str; 13] = [
+/// Nodes that hand batches on as they are, or look at the encoding of their ids. The engine's batch processor is not one
+/// of them: it sorts and cuts batches by their ids before it decodes these, and gives attributes to the wrong records.
+const UNDERSTANDING: [&str; 12] = [
     "urn:catchment:exporter:console_table",
     "urn:catchment:processor:quantile",
     "urn:otel:exporter:noop",
@@ -21,7 +22,6 @@ const UNDERSTANDING: [&str; 13] = [
     "urn:otel:exporter:otlp_grpc",
     "urn:otel:exporter:otlp_http",
     "urn:otel:exporter:parquet",
-    "urn:otel:processor:batch",
     "urn:otel:processor:fanout",
     "urn:otel:processor:filter",
     "urn:otel:processor:log_sampling",
@@ -125,8 +125,9 @@ mod tests {
     /// Chosen where all nodes behind understand, and nowhere else.
     #[test]
     fn the_nodes_behind_decide() {
-        assert_eq!(chosen(TCP, &["processor:batch", "processor:retry", "exporter:otap"]), "transport");
-        assert_eq!(chosen(TCP, &["processor:batch", "exporter:console"]), Value::Null);
+        assert_eq!(chosen(TCP, &["processor:filter", "processor:retry", "exporter:otap"]), "transport");
+        assert_eq!(chosen(TCP, &["processor:filter", "exporter:console"]), Value::Null);
+        assert_eq!(chosen(TCP, &["processor:batch", "exporter:otap"]), Value::Null);
         assert_eq!(chosen(TCP, &["processor:debug", "exporter:otap"]), Value::Null);
     }
 

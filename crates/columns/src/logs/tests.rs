@@ -252,3 +252,21 @@ fn the_other_columns() {
     assert_eq!(of("flags"), [Value::Null, json!(1), Value::Null]);
     assert_eq!(of("time")[1], json!("1969-12-31T23:59:59.999999999Z"));
 }
+
+/// The column of bodies is there without any, and each resource has a scope of its own: the engine's batch processor and
+/// its OTLP encoder rely on that.
+#[test]
+fn columns_that_the_engine_relies_on() {
+    let mut table = LogsTable::new("test", &NO_LEVELS, &[]);
+    for resource in [0, 1, 0] {
+        let _ = table.record(LogFields { resource, ..LogFields::default() });
+    }
+    let records = table.finish_at_once().expect("batch");
+    let logs = records.get(ArrowPayloadType::Logs).expect("the records");
+    let child = |column: &str, name: &str| {
+        let column = logs.column_by_name(column).and_then(|column| column.as_any().downcast_ref::<StructArray>());
+        Arc::clone(column.and_then(|column| column.column_by_name(name)).expect("a part of the column"))
+    };
+    assert_eq!(child(consts::BODY, consts::ATTRIBUTE_TYPE).null_count(), 0);
+    assert_eq!(&child(consts::SCOPE, consts::ID), &child(consts::RESOURCE, consts::ID));
+}
