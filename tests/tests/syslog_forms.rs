@@ -49,6 +49,21 @@ fn otap_alone() {
     assert_carried(", parent_ids: transport", &Behind::new().otap(), &[]);
 }
 
+/// Merged and not cut: without a largest size the batch processor decodes ids before anything else.
+#[test]
+fn batch_that_only_merges() {
+    let behind = |config: &str| Behind::new().node("batch", "processor:batch", config).otap();
+    for config in [
+        "config: {format: otap, otap: {min_size: 250, sizer: items}, max_batch_duration: 100ms}",
+        "config: {otap: {min_size: 1, sizer: items}, max_batch_duration: 100ms}",
+        "config: {max_batch_duration: 100ms}",
+    ] {
+        assert_carried("", &behind(config), &[]);
+        assert_carried(", parent_ids: transport", &behind(config), &[]);
+        assert_carried(", parent_ids: transport, schema: otel", &behind(config), &["--schema", "otel"]);
+    }
+}
+
 /// The batch processor that gives OTLP.
 #[test]
 fn batch_of_otlp() {

@@ -5,29 +5,33 @@
 //! configuration can. A pipeline that is changed while the engine runs gets plain ids, until the next start.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use otel_arrow_dfe_config::engine::OtelDataflowSpec;
+use otel_arrow_dfe_config::node::NodeUserConfig;
 use otel_arrow_dfe_config::pipeline::PipelineConfig;
 use serde_json::{Value, json};
 
 const RECEIVER: &str = "urn:catchment:receiver:syslog";
 
-/// Nodes that hand batches on as they are, or look at the encoding of their ids. The engine's batch processor is not one
-/// of them: it sorts and cuts batches by their ids before it decodes these, and gives attributes to the wrong records.
-const UNDERSTANDING: [&str; 12] = [
+/// Nodes that hand batches on as they are, or look at the encoding of their ids.
+const UNDERSTANDING: [&str; 11] = [
     "urn:catchment:exporter:console_table",
     "urn:catchment:processor:quantile",
     "urn:otel:exporter:noop",
     "urn:otel:exporter:otap",
     "urn:otel:exporter:otlp_grpc",
     "urn:otel:exporter:otlp_http",
-    "urn:otel:exporter:parquet",
     "urn:otel:processor:fanout",
     "urn:otel:processor:filter",
     "urn:otel:processor:log_sampling",
     "urn:otel:processor:retry",
     "urn:otel:processor:type_router",
 ];
+
+/// The engine's batch processor decodes ids before it merges batches, but not before it cuts them: then it gives attributes
+/// to the wrong records.
+const BATCH: &str = "urn:otel:processor:batch";
 
 /// Sets `parent_ids: transport` on every syslog receiver that leaves the choice and has only nodes behind it that
 /// understand it.
@@ -47,7 +51,7 @@ fn changed(pipeline: &PipelineConfig) -> Option<PipelineConfig> {
         .node_iter()
         .filter(|(_, node)| node.r#type.as_ref() == RECEIVER && leaves_choice(&node.config))
         .map(|(id, _)| id.to_string())
-        .filter(|id| behind(pipeline, id).iter().all(|urn| UNDERSTANDING.contains(&urn.as_str())))
+        .filter(|id| behind(pipeline, id).iter().all(|node| understands(node)))
         .collect();
     if receivers.is_empty() {
         return None;
@@ -71,8 +75,25 @@ fn leaves_choice(config: &Value) -> bool {
     config.is_object() && is("parent_ids", &["auto"]) && is("emit", &["records"])
 }
 
-/// Types of all nodes that something from `start` may come to.
-fn behind(pipeline: &PipelineConfig, start: &str) -> BTreeSet<String> {
+fn understands(node: &NodeUserConfig) -> bool {
+    let urn = node.r#type.as_ref();
+    UNDERSTANDING.contains(&urn) || (urn == BATCH && only_merges(&node.config))
+}
+
+/// Whether a batch processor with this configuration never cuts batches of columns. Its own check lets unknown keys pass,
+/// so any that speaks of a largest size counts, but for that of protobuf.
+fn only_merges(config: &Value) -> bool {
+    match config {
+        Value::Object(keys) => keys.iter().all(|(key, value)| {
+            key == "otlp" || (!(key.contains("max") && key.contains("size") && !value.is_null()) && only_merges(value))
+        }),
+        Value::Array(values) => values.iter().all(only_merges),
+        _ => true,
+    }
+}
+
+/// All nodes that something from `start` may come to.
+fn behind(pipeline: &PipelineConfig, start: &str) -> Vec<Arc<NodeUserConfig>> {
     let mut edges: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for connection in pipeline.connection_iter() {
         let targets: Vec<String> = connection.to_nodes().iter().map(ToString::to_string).collect();
@@ -89,11 +110,7 @@ fn behind(pipeline: &PipelineConfig, start: &str) -> BTreeSet<String> {
             }
         }
     }
-    pipeline
-        .node_iter()
-        .filter(|(id, _)| reached.contains(id.as_ref()))
-        .map(|(_, node)| node.r#type.to_string())
-        .collect()
+    pipeline.node_iter().filter(|(id, _)| reached.contains(id.as_ref())).map(|(_, node)| Arc::clone(node)).collect()
 }
 
 #[cfg(test)]
@@ -127,8 +144,24 @@ mod tests {
     fn the_nodes_behind_decide() {
         assert_eq!(chosen(TCP, &["processor:filter", "processor:retry", "exporter:otap"]), "transport");
         assert_eq!(chosen(TCP, &["processor:filter", "exporter:console"]), Value::Null);
-        assert_eq!(chosen(TCP, &["processor:batch", "exporter:otap"]), Value::Null);
+        assert_eq!(chosen(TCP, &["processor:batch", "exporter:otap"]), "transport");
+        assert_eq!(chosen(TCP, &["processor:batch", "exporter:console"]), Value::Null);
         assert_eq!(chosen(TCP, &["processor:debug", "exporter:otap"]), Value::Null);
+    }
+
+    /// A batch processor that may cut batches does not understand.
+    #[test]
+    fn cutting_is_seen() {
+        for (config, is_understood) in [
+            (json!({"otap": {"min_size": 10, "sizer": "items"}}), true),
+            (json!({"otap": {"min_size": 10, "max_size": 20}}), false),
+            (json!({"otap": {"max_size": null}, "otlp": {"max_size": 20}}), true),
+            (json!({"send_batch_max_size": 20}), false),
+            (json!({"codecs": {"x": {"max_size": 20}}}), false),
+            (json!(null), true),
+        ] {
+            assert_eq!(only_merges(&config), is_understood, "{config}");
+        }
     }
 
     /// What the user has said stands.

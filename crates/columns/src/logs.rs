@@ -293,10 +293,10 @@ impl Unfinished {
     /// Makes the next part; gives the batch when it is complete.
     pub(crate) fn step(&mut self) -> Result<Option<OtapArrowRecords>, ColumnsError> {
         match self.next.take() {
-            Some(Part::Order(ordering, table)) => {
+            Some(Part::Order(mut ordering, table)) => {
                 self.next = Some(match ordering.step() {
-                    Ok(laid_out) => Part::Attributes(laid_out, table),
-                    Err(ordering) => Part::Order(ordering, table),
+                    true => Part::Attributes(ordering.laid_out(), table),
+                    false => Part::Order(ordering, table),
                 });
             }
             Some(Part::Attributes(laid_out, table)) => {

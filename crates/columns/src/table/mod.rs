@@ -212,12 +212,8 @@ impl AttributeTable {
     /// The rows as a record batch, made at once. Gives nothing if there are none.
     pub(crate) fn record_batch(self) -> Result<Option<RecordBatch>, ArrowError> {
         let Some(mut ordering) = self.order(ParentIds::Plain) else { return Ok(None) };
-        loop {
-            match ordering.step() {
-                Ok(laid_out) => return laid_out.record_batch().map(Some),
-                Err(unfinished) => ordering = unfinished,
-            }
-        }
+        while !ordering.step() {}
+        ordering.laid_out().record_batch().map(Some)
     }
 }
 

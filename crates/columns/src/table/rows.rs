@@ -59,16 +59,21 @@ impl Ordering {
         Self { table, columns: columns.into_iter(), groups: Groups::default(), rows }
     }
 
-    /// Puts some more rows in order; gives the table when that was all.
-    pub(crate) fn step(mut self) -> Result<LaidOut, Self> {
+    /// Puts some more rows in order; true when that was all.
+    pub(crate) fn step(&mut self) -> bool {
         let start = self.rows.parents.len();
         while self.rows.parents.len() < start + STEP_ROWS {
             match self.columns.next() {
                 Some(column) => self.rows.append(&column, &mut self.groups),
-                None => return Ok(LaidOut { table: self.table, rows: self.rows }),
+                None => return true,
             }
         }
-        Err(self)
+        false
+    }
+
+    /// The table with its rows in order, once [`Ordering::step`] has said so.
+    pub(crate) fn laid_out(self) -> LaidOut {
+        LaidOut { table: self.table, rows: self.rows }
     }
 }
 

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use super::BATCH_ITEMS;
 use super::sides::{Side, Transport};
 use crate::process::{ENGINE_CORE, MAIN};
 
@@ -19,7 +18,7 @@ pub(super) fn tcp_otap(side: Side, listening: SocketAddr, endpoint: SocketAddr) 
             "type": "urn:otel:processor:batch",
             "config": {
                 "format": "otap",
-                "otap": { "min_size": MIN_BATCH_ITEMS, "max_size": BATCH_ITEMS, "sizer": "items" },
+                "otap": { "min_size": MIN_BATCH_ITEMS, "sizer": "items" },
                 "max_batch_duration": "200ms",
             },
         },
