@@ -80,9 +80,11 @@ fn batch_of_any_format() {
     assert_carried("", &Behind::new().node("batch", "processor:batch", config).otap(), &[]);
 }
 
+/// It has to undo the transport encoding, so the program does not choose it for this node alone, but it does beside others.
 #[test]
 fn otlp_grpc() {
     assert_carried("", &Behind::new().otlp(), &[]);
+    assert_carried(", parent_ids: transport", &Behind::new().otlp(), &[]);
 }
 
 /// Over OTLP/HTTP to the engine's own receiver, and from there to the sink.
@@ -101,7 +103,9 @@ fn otlp_http() {
     let config = "config: {endpoint: \"http://127.0.0.1:@http@\", client_pool_size: 1, http: {}}";
     let retry = "config: {initial_interval: 100ms, max_interval: 1s, max_elapsed_time: 30s}";
     let behind = Behind::new().node("retry", "processor:retry", retry).node("http", "exporter:otlp_http", config);
-    assert_carried("", &behind.pipeline(backend), &[]);
+    let behind = behind.pipeline(backend);
+    assert_carried("", &behind, &[]);
+    assert_carried(", parent_ids: transport", &behind, &[]);
 }
 
 /// The filter that lets everything pass, and one that takes records out of the middle of batches.

@@ -19,7 +19,7 @@ const UNDERSTANDING: [&str; 11] = [
     "urn:catchment:exporter:console_table",
     "urn:catchment:processor:quantile",
     "urn:otel:exporter:noop",
-    "urn:otel:exporter:otap",
+    OTAP,
     "urn:otel:exporter:otlp_grpc",
     "urn:otel:exporter:otlp_http",
     "urn:otel:processor:fanout",
@@ -29,12 +29,15 @@ const UNDERSTANDING: [&str; 11] = [
     "urn:otel:processor:type_router",
 ];
 
+/// The node that gains by it. Those that give OTLP have to undo the encoding.
+const OTAP: &str = "urn:otel:exporter:otap";
+
 /// The engine's batch processor decodes ids before it merges batches, but not before it cuts them: then it gives attributes
 /// to the wrong records.
 const BATCH: &str = "urn:otel:processor:batch";
 
 /// Sets `parent_ids: transport` on every syslog receiver that leaves the choice and has only nodes behind it that
-/// understand it.
+/// understand it, one of which gains by it.
 pub(crate) fn choose(spec: &mut OtelDataflowSpec) {
     for group in spec.groups.values_mut() {
         for pipeline in group.pipelines.values_mut() {
@@ -51,7 +54,10 @@ fn changed(pipeline: &PipelineConfig) -> Option<PipelineConfig> {
         .node_iter()
         .filter(|(_, node)| node.r#type.as_ref() == RECEIVER && leaves_choice(&node.config))
         .map(|(id, _)| id.to_string())
-        .filter(|id| behind(pipeline, id).iter().all(|node| understands(node)))
+        .filter(|id| {
+            let nodes = behind(pipeline, id);
+            nodes.iter().all(|node| understands(node)) && nodes.iter().any(|node| node.r#type.as_ref() == OTAP)
+        })
         .collect();
     if receivers.is_empty() {
         return None;
@@ -147,6 +153,7 @@ mod tests {
         assert_eq!(chosen(TCP, &["processor:batch", "exporter:otap"]), "transport");
         assert_eq!(chosen(TCP, &["processor:batch", "exporter:console"]), Value::Null);
         assert_eq!(chosen(TCP, &["processor:debug", "exporter:otap"]), Value::Null);
+        assert_eq!(chosen(TCP, &["exporter:otlp_grpc"]), Value::Null);
     }
 
     /// A batch processor that may cut batches does not understand.

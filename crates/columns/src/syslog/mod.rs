@@ -12,6 +12,9 @@ mod resource;
 mod row;
 mod structured;
 
+/// The time zone of stamps that name none.
+pub use catchment_syslog::Zone;
+
 pub use batch::{Receipt, Source, SyslogBatch, Transport};
 pub use job::SyslogJob;
 pub use names::Schema;

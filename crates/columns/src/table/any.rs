@@ -8,7 +8,7 @@ use arrow::datatypes::{Field, Fields};
 use arrow::error::ArrowError;
 use otel_arrow_dfe_pdata::schema::consts;
 
-use super::values::{NO_VALUE, Sparse, Strings, ValueId};
+use super::values::{Sparse, Strings, ValueId};
 use super::{Column, Kind, value_of};
 use crate::text::utf8;
 
@@ -48,9 +48,9 @@ impl AnyValues {
     pub(crate) fn text(&mut self, value: &[u8], is_utf8: bool) {
         self.kinds.push(Kind::Text as u8);
         let id = if is_utf8 {
-            value_of(&mut self.texts, &mut self.text_column, NO_VALUE, value)
+            value_of(&mut self.texts, &mut self.text_column, value)
         } else {
-            value_of(&mut self.texts, &mut self.text_column, NO_VALUE, &utf8(value))
+            value_of(&mut self.texts, &mut self.text_column, &utf8(value))
         };
         self.text_column.values.push(id);
     }
@@ -58,7 +58,7 @@ impl AnyValues {
     /// Bytes.
     pub(crate) fn opaque(&mut self, value: &[u8]) {
         self.kinds.push(Kind::Bytes as u8);
-        let id = value_of(&mut self.blobs, &mut self.blob_column, NO_VALUE, value);
+        let id = value_of(&mut self.blobs, &mut self.blob_column, value);
         self.blob_column.values.push(id);
     }
 

@@ -22,7 +22,7 @@ pub(crate) use names::NameId;
 use names::Names;
 pub(crate) use rows::Ordering;
 pub use rows::ParentIds;
-use values::{Integers, NO_VALUE, Strings, ValueId};
+use values::{Integers, Recent, Strings, ValueId};
 
 /// Type of an attribute value, by its number in OTAP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +50,7 @@ struct Column {
     /// Not all values are the same.
     varies: bool,
     lookups: Lookups,
+    recent: Recent,
 }
 
 /// Whether it pays to look for a value among those that are there already.
@@ -73,7 +74,7 @@ impl Column {
     /// An empty column with room for so many values.
     fn new(name: NameId, kind: Kind, room: usize) -> Self {
         let (parents, values) = (Vec::with_capacity(room), Vec::with_capacity(room));
-        Self { name, kind, parents, values, varies: false, lookups: Lookups::default() }
+        Self { name, kind, parents, values, varies: false, lookups: Lookups::default(), recent: Recent::default() }
     }
 
     #[inline]
@@ -192,7 +193,7 @@ impl AttributeTable {
     pub(crate) fn text_of_all(&mut self, parents: Range<u16>, name: NameId, value: &[u8]) {
         let column = self.column(name, Kind::Text);
         let column = &mut self.columns[column];
-        let id = value_of(&mut self.texts, column, NO_VALUE, &utf8(value));
+        let id = value_of(&mut self.texts, column, &utf8(value));
         column.push_all(parents, id);
     }
 
@@ -218,9 +219,8 @@ impl AttributeTable {
 }
 
 /// Numbers a value of variable length. A value that is that of the row before has its number.
-/// `previous` is the value before it in its message.
 #[inline]
-fn value_of(values: &mut Strings, column: &mut Column, previous: ValueId, value: &[u8]) -> ValueId {
+fn value_of(values: &mut Strings, column: &mut Column, value: &[u8]) -> ValueId {
     let is_looked_up = column.lookups.pay();
     // Values that are looked up have one number each, so a look at the last one just saves time while it is always the same.
     if (!column.varies || !is_looked_up)
@@ -232,7 +232,11 @@ fn value_of(values: &mut Strings, column: &mut Column, previous: ValueId, value:
     if !is_looked_up {
         return values.push(value);
     }
-    let (id, found) = values.intern(previous, value);
+    // A key that a device uses a few times has no need of a memory.
+    let (id, found) = match column.values.len() < Recent::WORTH {
+        true => values.find_or_push(value),
+        false => values.intern(&mut column.recent, value),
+    };
     column.lookups.made += 1;
     column.lookups.found += u32::from(found);
     id
@@ -244,8 +248,6 @@ pub(crate) struct AttributeWriter<'t> {
     parent: u16,
     /// Name of the attribute written last.
     previous: NameId,
-    /// Text written last.
-    previous_text: ValueId,
     /// The texts of this record are known to be UTF-8.
     is_utf8: bool,
 }
@@ -253,7 +255,7 @@ pub(crate) struct AttributeWriter<'t> {
 impl<'t> AttributeWriter<'t> {
     /// A writer for the record with the id `parent`; parents come in ascending order.
     pub(crate) fn new(table: &'t mut AttributeTable, parent: u16, is_utf8: bool) -> Self {
-        Self { table, parent, previous: 0, previous_text: NO_VALUE, is_utf8 }
+        Self { table, parent, previous: 0, is_utf8 }
     }
 
     /// Whether all texts of the record are known to be UTF-8.
@@ -294,8 +296,7 @@ impl<'t> AttributeWriter<'t> {
             checked.as_ref()
         };
         let (texts, column) = (&mut self.table.texts, &mut self.table.columns[column]);
-        let id = value_of(texts, column, self.previous_text, value);
-        self.previous_text = id;
+        let id = value_of(texts, column, value);
         column.push(self.parent, id);
     }
 
@@ -337,7 +338,7 @@ impl<'t> AttributeWriter<'t> {
     pub(crate) fn bytes(&mut self, name: impl AttributeName, value: &[u8]) {
         let column = self.column(name, Kind::Bytes);
         let (blobs, column) = (&mut self.table.blobs, &mut self.table.columns[column]);
-        let id = value_of(blobs, column, NO_VALUE, value);
+        let id = value_of(blobs, column, value);
         column.push(self.parent, id);
     }
 
@@ -354,7 +355,7 @@ impl<'t> AttributeWriter<'t> {
     fn cbor(&mut self, name: impl AttributeName, kind: Kind, cbor: &[u8]) {
         let column = self.column(name, kind);
         let (serialized, column) = (&mut self.table.serialized, &mut self.table.columns[column]);
-        let id = value_of(serialized, column, NO_VALUE, cbor);
+        let id = value_of(serialized, column, cbor);
         column.push(self.parent, id);
     }
 }

@@ -29,24 +29,41 @@ pub(super) struct Strings {
     /// Hash and number of the values that were looked for. The hash function has a random seed: what devices send cannot
     /// be made to collide.
     index: HashTable<(u64, ValueId)>,
-    /// For each value that which was looked for next the last time. Values of one message belong together, so the next one
-    /// is often found by one comparison. Only values that were looked for are followed by others.
-    next: Vec<ValueId>,
     hasher: DefaultHashBuilder,
 }
 
 /// No value.
-pub(super) const NO_VALUE: ValueId = ValueId::MAX;
+const NO_VALUE: ValueId = ValueId::MAX;
+
+/// Values that were looked for not long ago, by a hash that costs next to nothing: most columns have few different values,
+/// and a value that is here need not be looked up by a good one.
+#[derive(Debug, Default)]
+pub(super) struct Recent(Vec<ValueId>);
+
+impl Recent {
+    const PLACES_LOG2: u32 = 7;
+    /// Values of a column after which it pays.
+    pub(super) const WORTH: usize = 64;
+
+    /// Where a value is if it is here.
+    #[inline]
+    fn place(&mut self, value: &[u8]) -> &mut ValueId {
+        if self.0.is_empty() {
+            self.0.resize(1 << Self::PLACES_LOG2, NO_VALUE);
+        }
+        let ends = match (value.first_chunk::<8>(), value.last_chunk::<8>()) {
+            (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(29),
+            _ => value.iter().fold(0, |sum, byte| (sum << 8) | u64::from(*byte)),
+        };
+        // Multiplication carries what is different up into the bits that are taken.
+        let mixed = (ends ^ value.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        &mut self.0[(mixed >> (64 - Self::PLACES_LOG2)) as usize]
+    }
+}
 
 impl Strings {
     pub(super) fn new() -> Self {
-        Self {
-            bytes: Vec::new(),
-            offsets: vec![0],
-            index: HashTable::new(),
-            next: Vec::new(),
-            hasher: DefaultHashBuilder::default(),
-        }
+        Self { bytes: Vec::new(), offsets: vec![0], index: HashTable::new(), hasher: DefaultHashBuilder::default() }
     }
 
     /// Room for `values` values of `bytes` bytes together.
@@ -67,27 +84,20 @@ impl Strings {
         value(&self.bytes, &self.offsets, id)
     }
 
-    /// The number of a value, and whether it was there already. `previous` is the value looked for before in this message.
+    /// As [`Strings::find_or_push`]; `recent` knows values of the same column.
     #[inline]
-    pub(super) fn intern(&mut self, previous: ValueId, wanted: &[u8]) -> (ValueId, bool) {
-        let at = usize::try_from(previous).unwrap_or(usize::MAX);
-        let expected = self.next.get(at).copied().unwrap_or(NO_VALUE);
-        if expected != NO_VALUE && same(self.get(expected), wanted) {
-            return (expected, true);
+    pub(super) fn intern(&mut self, recent: &mut Recent, wanted: &[u8]) -> (ValueId, bool) {
+        let place = recent.place(wanted);
+        if *place != NO_VALUE && same(self.get(*place), wanted) {
+            return (*place, true);
         }
         let (id, found) = self.find_or_push(wanted);
-        if previous != NO_VALUE {
-            if self.next.len() <= at {
-                self.next.resize(self.len(), NO_VALUE);
-            }
-            if let Some(next) = self.next.get_mut(at) {
-                *next = id;
-            }
-        }
+        *place = id;
         (id, found)
     }
 
-    fn find_or_push(&mut self, wanted: &[u8]) -> (ValueId, bool) {
+    /// The number of a value, and whether it was there already.
+    pub(super) fn find_or_push(&mut self, wanted: &[u8]) -> (ValueId, bool) {
         let hash = self.hasher.hash_one(wanted);
         let (bytes, offsets) = (&self.bytes, &self.offsets);
         let known = self.index.find(hash, |(other, id)| *other == hash && value(bytes, offsets, *id) == wanted);

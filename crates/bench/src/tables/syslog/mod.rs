@@ -8,11 +8,13 @@
 //! | `tcp-noop/CORPUS/RATE` | lines over TCP -> receiver -> nothing |
 //! | `udp-loss` | datagrams -> receiver -> nothing: how many get lost |
 //! | `probe/CORPUS` | how long OTLP requests on the same core take meanwhile |
+//! | `decode/CORPUS` | decode jobs of 8,192 messages by themselves, and their longest step |
 //!
 //! The engine has one core; senders, sinks and everything else have the other. Sides take turns.
 
 mod config;
 mod corpus;
+mod decode;
 mod noop;
 mod numbers;
 mod otap;
@@ -25,11 +27,12 @@ mod udp;
 use std::io::Write;
 
 use self::corpus::{CORPORA, Corpus};
+use self::numbers::Metric;
 use self::rounds::{Measurements, Plan};
 use self::run::Rate;
 use self::sides::Side;
 use super::{Setup, progress};
-use crate::row::Rows;
+use crate::row::{Measured, Rows};
 
 /// Name of the table.
 const TABLE: &str = "syslog";
@@ -57,6 +60,9 @@ pub(super) fn measure<W: Write>(setup: &Setup, rows: &mut Rows<W>) -> Result<usi
     for corpus in CORPORA.into_iter().filter(|corpus| PROBED.contains(&corpus.name)) {
         failures += beside_probes(setup, &corpus, rows)?;
     }
+    for corpus in CORPORA {
+        failures += decoding(setup, &corpus, rows)?;
+    }
     Ok(failures)
 }
 
@@ -65,6 +71,7 @@ fn case_names() -> Vec<String> {
     let mut names = Vec::new();
     for corpus in CORPORA {
         names.extend(Rate::ALL.map(|rate| otap_case(&corpus, rate)));
+        names.push(decode_case(&corpus));
         if corpus.with_default_batch() {
             names.push(default_batch_case(&corpus));
         }
@@ -98,6 +105,10 @@ fn noop_case(corpus: &Corpus, rate: Rate) -> String {
 
 fn probe_case(corpus: &Corpus) -> String {
     format!("probe/{}", corpus.name)
+}
+
+fn decode_case(corpus: &Corpus) -> String {
+    format!("decode/{}", corpus.name)
 }
 
 /// The sides with batches of 8,192.
@@ -196,6 +207,28 @@ fn beside_probes<W: Write>(setup: &Setup, corpus: &Corpus, rows: &mut Rows<W>) -
     Ok(measured.failures())
 }
 
+/// Case `decode` of a corpus. There is no peer: upstream's job is no library.
+fn decoding<W: Write>(setup: &Setup, corpus: &Corpus, rows: &mut Rows<W>) -> std::io::Result<usize> {
+    let case = decode_case(corpus);
+    if !setup.wants(&case) {
+        return Ok(0);
+    }
+    match decode::run(&corpus.record(BATCH_ITEMS)) {
+        Ok(numbers) => {
+            progress(&format!("{case}: {numbers}"));
+            for (metric, value) in numbers.iter() {
+                let Metric { name, unit } = metric;
+                rows.add(&Measured { table: TABLE, case: &case, metric: name, unit, ours: value, peer: None })?;
+            }
+            Ok(0)
+        }
+        Err(error) => {
+            progress(&format!("error: {case}: {error}"));
+            Ok(1)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,7 +239,7 @@ mod tests {
         let names = case_names();
         let different: std::collections::BTreeSet<&String> = names.iter().collect();
         assert_eq!(different.len(), names.len());
-        for kind in ["tcp-otap-zstd/", "tcp-noop/", "overload/rss/", "udp-loss", "probe/"] {
+        for kind in ["tcp-otap-zstd/", "tcp-noop/", "overload/rss/", "udp-loss", "probe/", "decode/"] {
             assert!(names.iter().any(|name| name.starts_with(kind)), "{kind}");
             assert!(names.iter().all(|name| !name[1..].contains(kind)), "{kind}");
         }
