@@ -30,7 +30,7 @@ pub(super) struct Rows {
 }
 
 /// Rows after which a step of bringing them into order ends.
-const STEP_ROWS: usize = 16 * 1024;
+const STEP_ROWS: usize = 8 * 1024;
 
 /// Rows that are being brought into their order, column by column.
 #[derive(Debug)]

@@ -79,6 +79,9 @@ impl<P: Pending> Out<P> {
             match step {
                 Ok(Step::More) => {
                     self.intake.books_mut().yields += 1;
+                    // The nodes of this pipeline, and the threads of other pipelines on this core: the kernel would let
+                    // those wait for its whole time slice.
+                    std::thread::yield_now();
                     tokio::task::yield_now().await;
                 }
                 Ok(Step::Batch(records)) => {
