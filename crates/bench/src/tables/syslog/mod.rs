@@ -36,7 +36,7 @@ use crate::row::{Measured, Rows};
 
 /// Name of the table.
 const TABLE: &str = "syslog";
-/// Messages in a batch where it is not the default one: more than the batch processor waits for, so that it passes whole.
+/// Messages in a batch where it is not the default one: enough for the batch processor to pass it on whole.
 const BATCH_ITEMS: u64 = 8_192;
 /// Corpora that `overload/rss` and `probe` use.
 const PROBED: [&str; 2] = ["rfc3164", "rfc5424"];
