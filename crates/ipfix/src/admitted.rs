@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::knowledge::Knowledge;
 use crate::list::SubTemplates;
 use crate::message::MessageInfo;
 use crate::problem::{Fault, Problem, ProblemKind};
@@ -56,6 +57,8 @@ pub struct DataSet {
     pub template: Arc<Template>,
     /// The templates that lists in its records follow.
     pub sub_templates: SubTemplates,
+    /// What options data of its exporter has told until then; `None` while that is nothing.
+    pub knowledge: Option<Arc<Knowledge>>,
     /// Where its records are in the datagram: whole records only, without set header and padding.
     pub range: Range<usize>,
     /// Number of records.

@@ -33,9 +33,11 @@
 //! Nothing here panics on any input, and what is allocated is bounded by a constant times the bytes received.
 
 mod admitted;
+mod attachments;
 mod context;
 mod elements;
 mod field;
+mod knowledge;
 mod list;
 mod lru;
 mod message;
@@ -45,6 +47,7 @@ mod problem;
 mod records;
 mod sequence;
 mod session;
+pub mod sonic;
 mod template;
 mod times;
 mod value;
@@ -56,6 +59,7 @@ pub use elements::{
     DataType, Element, REVERSE_ENTERPRISE, Semantics, element, netflow_v9_field, netflow_v9_scope, reverse_element,
 };
 pub use field::{FieldSpec, Namespace, VARIABLE_LENGTH};
+pub use knowledge::{DescribedElement, Knowledge, SamplingKey};
 pub use list::{
     BasicList, Elements, Group, List, ListError, ListSemantic, SubTemplateList, SubTemplateMultiList, SubTemplates,
 };
@@ -63,7 +67,7 @@ pub use message::{
     IPFIX_HEADER_BYTES, MessageInfo, NETFLOW_V5_HEADER_BYTES, NETFLOW_V9_HEADER_BYTES, Version, check_framing,
     stream_message_length,
 };
-pub use names::{flow_end_reason_name, protocol_name};
+pub use names::{enumeration_name, flow_end_reason_name, protocol_name};
 pub use netflow_v5::netflow_v5_template;
 pub use problem::{Fault, Problem, ProblemKind};
 pub use records::{Fields, Record, Records};

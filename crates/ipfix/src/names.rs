@@ -1,5 +1,7 @@
 //! Names for numbers that people know by name.
 
+use crate::field::FieldSpec;
+
 /// Keywords of the IANA protocol numbers in lower case, from 0 on; empty where there is none.
 #[rustfmt::skip]
 const PROTOCOLS: [&str; 149] = [
@@ -37,6 +39,18 @@ pub fn flow_end_reason_name(number: u8) -> Option<&'static str> {
         3 => Some("end of flow detected"),
         4 => Some("forced end"),
         5 => Some("lack of resources"),
+        _ => None,
+    }
+}
+
+/// Name of a value of an element whose values are registered, such as a protocol or the reason why a flow ended.
+#[must_use]
+pub fn enumeration_name(field: &FieldSpec, value: u64) -> Option<&'static str> {
+    let value = u8::try_from(value).ok()?;
+    match field.id {
+        _ if field.enterprise != 0 => None,
+        4 => protocol_name(value),
+        136 => flow_end_reason_name(value),
         _ => None,
     }
 }

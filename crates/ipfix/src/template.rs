@@ -1,7 +1,11 @@
 //! Templates, compiled once so that records can be cut without looking at every field.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use thiserror::Error;
 
+use crate::attachments::Attachments;
 use crate::field::FieldSpec;
 use crate::times::{self, TimeField};
 use crate::wire;
@@ -69,6 +73,7 @@ pub struct Template {
     layout: Layout,
     has_lists: bool,
     time_fields: Box<[TimeField]>,
+    attachments: Attachments,
 }
 
 /// How to find the fields of a record.
@@ -140,7 +145,17 @@ impl Template {
             has_lists: fields.iter().any(|field| field.data_type().is_list()),
             time_fields: times::time_fields(&fields),
             fields,
+            attachments: Attachments::default(),
         }
+    }
+
+    /// What a consumer has made of the template, made now if it is not there yet. It lives as long as the template, so
+    /// whatever is compiled for a definition is compiled once and goes with it.
+    ///
+    /// `key` tells consumers with different settings apart; a few are kept, and of more the one that came first is made
+    /// again when it is asked for.
+    pub fn attached<T: Any + Send + Sync>(&self, key: u64, make: impl FnOnce(&Self) -> T) -> Arc<T> {
+        self.attachments.get_or_make(key, || make(self))
     }
 
     /// Id of the template, 256 or above; 5 for the built-in one of NetFlow v5.
