@@ -3,10 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::context::DecodeContext;
+use crate::counters::Counters;
 use crate::knowledge::Knowledge;
 use crate::list::SubTemplates;
 use crate::message::MessageInfo;
-use crate::problem::{Fault, Problem, ProblemKind};
+use crate::problem::{Fault, Problem};
 use crate::records::Records;
 use crate::template::{Kind, Template};
 
@@ -19,6 +21,9 @@ pub struct Admitted {
     pub sets: Vec<DataSet>,
     /// The data sets whose template is not known, in the order of the wire.
     pub unknown_sets: Vec<UnknownSet>,
+    /// Data sets of earlier datagrams whose templates have arrived, in the order in which they were received. They come
+    /// before `sets`.
+    pub released: Vec<Released>,
     /// What was wrong; no more than [`Limits::max_problems`](crate::Limits::max_problems) of a datagram, while
     /// [`Counters::problems`] counts all.
     pub problems: Vec<Problem>,
@@ -29,11 +34,17 @@ pub struct Admitted {
 impl Admitted {
     /// Forgets everything but the memory.
     pub fn clear(&mut self) {
+        self.begin_next();
+        self.counters = Counters::default();
+    }
+
+    /// Forgets what was admitted, but not the counters, which go on as sums.
+    pub fn begin_next(&mut self) {
         self.messages.clear();
         self.sets.clear();
         self.unknown_sets.clear();
+        self.released.clear();
         self.problems.clear();
-        self.counters = Counters::default();
     }
 
     /// Counts a problem, and keeps it while there are fewer than `limit`.
@@ -57,7 +68,8 @@ pub struct DataSet {
     pub template: Arc<Template>,
     /// The templates that lists in its records follow.
     pub sub_templates: SubTemplates,
-    /// What options data of its exporter has told until then; `None` while that is nothing.
+    /// What options data of its exporter has told until then; `None` while that is nothing. Where options data and
+    /// other sets take turns many times in one datagram, the later ones see no more than an earlier one did.
     pub knowledge: Option<Arc<Knowledge>>,
     /// Where its records are in the datagram: whole records only, without set header and padding.
     pub range: Range<usize>,
@@ -72,6 +84,16 @@ impl DataSet {
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.template.kind()
+    }
+
+    /// The context to decode the records with: that of their message, with the start of the exporter where only options
+    /// data tells it.
+    #[must_use]
+    pub fn context(&self, message: &MessageInfo) -> DecodeContext {
+        let system_init_unix_nano = self.knowledge.as_ref().and_then(|knowledge| knowledge.system_init_unix_nano());
+        let mut context = message.context();
+        context.system_init_unix_nano = system_init_unix_nano;
+        context
     }
 
     /// The records; `datagram` is the one that was admitted.
@@ -93,87 +115,27 @@ pub struct UnknownSet {
     pub template_id: u16,
     /// Where its content is in the datagram, without the set header.
     pub range: Range<usize>,
+    /// Whether a [`Collector`](crate::Collector) holds a copy until the template arrives.
+    pub held: bool,
 }
 
-/// Counts of a session's work.
-///
-/// Every byte is counted once: `bytes` is the sum of `header_bytes`, `template_bytes`, `record_bytes`,
-/// `padding_bytes`, `skipped_bytes`, `discarded_bytes` and `trailing_bytes`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Datagrams, or messages of a stream, admitted.
-    pub datagrams: u64,
-    /// Bytes of them.
-    pub bytes: u64,
-    /// Headers of messages and of sets.
-    pub header_bytes: u64,
-    /// Template records and withdrawals, with their padding.
-    pub template_bytes: u64,
-    /// Records.
-    pub record_bytes: u64,
-    /// Padding after the records of data sets, and at the end of NetFlow v9 packets.
-    pub padding_bytes: u64,
-    /// Contents of sets without a known template, with a reserved id, or with a template whose records are empty.
-    pub skipped_bytes: u64,
-    /// Everything from a fault to the end of the message; the whole datagram when its header is at fault.
-    pub discarded_bytes: u64,
-    /// Bytes after the last message of a datagram.
-    pub trailing_bytes: u64,
-    /// Messages with a good header.
-    pub messages: u64,
-    /// Those of them that were given up at a fault.
-    pub incomplete_messages: u64,
-    /// Messages refused for their header.
-    pub rejected_messages: u64,
-    /// Data sets with a known template.
-    pub data_sets: u64,
-    /// Data sets without one.
-    pub unknown_template_sets: u64,
-    /// Data sets whose padding is not all zero.
-    pub nonzero_padding_sets: u64,
-    /// Records that are flows.
-    pub flow_records: u64,
-    /// Records that are options data.
-    pub options_records: u64,
-    /// Templates that were not known before.
-    pub templates_new: u64,
-    /// Templates sent again as they were.
-    pub templates_refreshed: u64,
-    /// Templates that took the place of another with their id.
-    pub templates_replaced: u64,
-    /// Templates forgotten because of a withdrawal.
-    pub templates_withdrawn: u64,
-    /// Templates forgotten because a new definition was malformed or over a limit.
-    pub templates_invalidated: u64,
-    /// Templates forgotten to make room.
-    pub templates_evicted: u64,
-    /// Templates forgotten because they were not refreshed for long.
-    pub templates_expired: u64,
-    /// Domains whose sequence was forgotten to make room.
-    pub domains_evicted: u64,
-    /// Data records that sequence numbers of IPFIX say are missing.
-    pub lost_records: u64,
-    /// Packets that sequence numbers of NetFlow v9 say are missing.
-    pub lost_packets: u64,
-    /// Flows that sequence numbers of NetFlow v5 say are missing.
-    pub lost_flows: u64,
-    /// Messages that came late, by their sequence number.
-    pub late_messages: u64,
-    /// Times an exporter began to count anew.
-    pub sequence_restarts: u64,
-    /// Problems by [`ProblemKind`] as an index.
-    pub problems: [u64; ProblemKind::ALL.len()],
+/// A data set that was held until its template arrived.
+#[derive(Debug, Clone)]
+pub struct Released {
+    /// The content of the set as it came.
+    pub content: Vec<u8>,
+    /// The message it came in. Its offset is that in a datagram that is gone.
+    pub message: MessageInfo,
+    /// When that datagram was received, nanoseconds since 1970, as the caller said.
+    pub received_unix_nano: i64,
+    /// Its records. The range counts from the start of `content`, and the index of the message means nothing.
+    pub set: DataSet,
 }
 
-impl Counters {
-    /// How many problems of a kind there were.
+impl Released {
+    /// The records.
     #[must_use]
-    pub fn problem(&self, kind: ProblemKind) -> u64 {
-        self.problems.get(kind as usize).copied().unwrap_or_default()
-    }
-
-    /// Adds to a byte counter.
-    pub(crate) fn add_bytes(counter: &mut u64, bytes: usize) {
-        *counter = counter.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+    pub fn records(&self) -> Records<'_, '_> {
+        self.set.records(&self.content)
     }
 }

@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(*kept.get_or_make(1, || 7_u32), 7);
         assert_eq!(*kept.get_or_make(2, || String::from("two")), "two");
         for key in 3..=10 {
-            let _ = kept.get_or_make(key, || String::new());
+            let _ = kept.get_or_make(key, String::new);
         }
         assert_eq!(*kept.get_or_make(1, || String::from("again")), "again");
         assert!(kept.0.lock().expect("not poisoned").len() <= MAX_ATTACHMENTS);

@@ -8,8 +8,12 @@ pub const MAX_LIST_DEPTH: u8 = 8;
 /// How an exporter writes dateTimeMicroseconds and dateTimeNanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TimeEncoding {
-    /// NTP timestamps, as RFC 7011 sections 6.1.9 and 6.1.10 want.
+    /// NTP timestamps, unless that makes no sense and plain nanoseconds since 1970 do: as NTP the value is more than ten
+    /// years away from the time of the export, and as nanoseconds less than one. Without a time of export (0), values
+    /// that are nanoseconds of the years 2000 to 2035 are taken for those; as NTP they would lie beyond 2036.
     #[default]
+    Auto,
+    /// NTP timestamps, as RFC 7011 sections 6.1.9 and 6.1.10 want.
     Ntp,
     /// Plain nanoseconds since 1970, as some exporters send.
     UnixNano,

@@ -4,6 +4,7 @@
 //! elements, elements of enterprises, and the field types of NetFlow v9 that lie outside the registry.
 
 mod enterprise;
+mod enumerations;
 mod iana;
 mod netflow_v9;
 
@@ -68,6 +69,43 @@ pub enum DataType {
 }
 
 impl DataType {
+    /// The type with a number of the registry that RFC 5610 section 3.1 set up.
+    #[must_use]
+    pub fn from_number(number: u64) -> Option<Self> {
+        const TYPES: [DataType; 24] = [
+            DataType::OctetArray,
+            DataType::Unsigned8,
+            DataType::Unsigned16,
+            DataType::Unsigned32,
+            DataType::Unsigned64,
+            DataType::Signed8,
+            DataType::Signed16,
+            DataType::Signed32,
+            DataType::Signed64,
+            DataType::Float32,
+            DataType::Float64,
+            DataType::Boolean,
+            DataType::MacAddress,
+            DataType::String,
+            DataType::DateTimeSeconds,
+            DataType::DateTimeMilliseconds,
+            DataType::DateTimeMicroseconds,
+            DataType::DateTimeNanoseconds,
+            DataType::Ipv4Address,
+            DataType::Ipv6Address,
+            DataType::BasicList,
+            DataType::SubTemplateList,
+            DataType::SubTemplateMultiList,
+            DataType::Unsigned256,
+        ];
+        TYPES.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// The number of the type in that registry.
+    pub(crate) fn number(self) -> u8 {
+        (0..=u8::MAX).find(|&number| Self::from_number(number.into()) == Some(self)).unwrap_or_default()
+    }
+
     /// Whether values are lists (RFC 6313).
     #[must_use]
     pub fn is_list(self) -> bool {
@@ -96,6 +134,30 @@ pub enum Semantics {
     SnmpCounter,
     /// Gauge32 of the SNMP world (RFC 8038).
     SnmpGauge,
+}
+
+impl Semantics {
+    /// The semantics with a number of the registry that RFC 5610 section 3.6 set up.
+    #[must_use]
+    pub fn from_number(number: u64) -> Option<Self> {
+        const SEMANTICS: [Semantics; 9] = [
+            Semantics::Default,
+            Semantics::Quantity,
+            Semantics::TotalCounter,
+            Semantics::DeltaCounter,
+            Semantics::Identifier,
+            Semantics::Flags,
+            Semantics::List,
+            Semantics::SnmpCounter,
+            Semantics::SnmpGauge,
+        ];
+        SEMANTICS.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// The number of the semantics in that registry.
+    pub(crate) fn number(self) -> u8 {
+        (0..=u8::MAX).find(|&number| Self::from_number(number.into()) == Some(self)).unwrap_or_default()
+    }
 }
 
 /// One information element.
@@ -141,6 +203,13 @@ pub fn element(enterprise: u32, id: u16) -> Option<&'static Element> {
         0 => find(&iana::ELEMENTS, 0, id),
         _ => find(&enterprise::ELEMENTS, enterprise, id),
     }
+}
+
+/// The registered name of a value of an element of the IANA registry.
+pub(crate) fn registered_value(id: u16, value: u64) -> Option<&'static str> {
+    let entries = &enumerations::ENTRIES;
+    let index = entries.binary_search_by_key(&(id, value), |entry| (entry.0, entry.1)).ok()?;
+    entries.get(index).map(|entry| entry.2)
 }
 
 /// Looks up the forward element that a field in the reverse direction of a biflow is the counterpart of: enterprise
@@ -213,5 +282,18 @@ mod tests {
         assert_eq!(netflow_v9_scope(6), None);
         assert_eq!(netflow_v9_field(33_002).map(|entry| entry.name), Some("firewallEventExtended"));
         assert_eq!(element(0, 33_002), None, "no such IPFIX element");
+        // Events of Cisco's firewalls.
+        let events = [
+            (33_000, "ingressAclId", DataType::OctetArray),
+            (40_000, "userName", DataType::String),
+            (231, "initiatorOctets", DataType::Unsigned64),
+            (232, "responderOctets", DataType::Unsigned64),
+            (233, "firewallEvent", DataType::Unsigned8),
+            (323, "observationTimeMilliseconds", DataType::DateTimeMilliseconds),
+            (152, "flowStartMilliseconds", DataType::DateTimeMilliseconds),
+        ];
+        for (id, name, data_type) in events {
+            assert_eq!(netflow_v9_field(id).map(|entry| (entry.name, entry.data_type)), Some((name, data_type)));
+        }
     }
 }

@@ -7,6 +7,9 @@ use crate::elements::{self, DataType, Element};
 /// Field length that says "each value carries its own length" (RFC 7011 section 7).
 pub const VARIABLE_LENGTH: u16 = 65_535;
 
+/// Bit of a field number of IPFIX that says that an enterprise number follows (RFC 7011 section 3.2).
+pub(crate) const ENTERPRISE_BIT: u16 = 0x8000;
+
 /// paddingOctets of the IANA registry.
 const PADDING_OCTETS: u16 = 210;
 

@@ -30,11 +30,16 @@
 //! }
 //! ```
 //!
+//! A receiver of many exporters keeps a [`Collector`] instead: the sessions of all of them, with bounds that hold whatever
+//! they send.
+//!
 //! Nothing here panics on any input, and what is allocated is bounded by a constant times the bytes received.
 
 mod admitted;
 mod attachments;
+mod collector;
 mod context;
+mod counters;
 mod elements;
 mod field;
 mod knowledge;
@@ -43,18 +48,29 @@ mod lru;
 mod message;
 mod names;
 mod netflow_v5;
+mod picks;
 mod problem;
 mod records;
+mod sampling;
 mod sequence;
 mod session;
 pub mod sonic;
 mod template;
+#[cfg(test)]
+mod test_wire;
 mod times;
+mod units;
 mod value;
 mod wire;
 
-pub use admitted::{Admitted, Counters, DataSet, UnknownSet};
+pub use admitted::{Admitted, DataSet, Released, UnknownSet};
+pub use collector::{
+    Admission, CacheError, CacheFault, Collector, CollectorCounters, CollectorLimits, ExporterCounters,
+    ExporterStatistics, ExporterTotals, Gauges, PendingLimits, Refusal, Restored, SessionKey, ShutOutLimits,
+    TemplateScope, is_template_cache,
+};
 pub use context::{DecodeContext, MAX_LIST_DEPTH, TimeEncoding};
+pub use counters::Counters;
 pub use elements::{
     DataType, Element, REVERSE_ENTERPRISE, Semantics, element, netflow_v9_field, netflow_v9_scope, reverse_element,
 };
@@ -71,8 +87,10 @@ pub use names::{enumeration_name, flow_end_reason_name, protocol_name};
 pub use netflow_v5::netflow_v5_template;
 pub use problem::{Fault, Problem, ProblemKind};
 pub use records::{Fields, Record, Records};
+pub use sampling::SamplingFields;
 pub use sequence::SequenceCheck;
 pub use session::{Limits, Session, Transport};
 pub use template::{Kind, MIN_TEMPLATE_ID, Template, TemplateError};
-pub use times::{FlowTimes, flow_times};
+pub use times::{FlowTimes, flow_times, uptime_unix_nano};
+pub use units::element_unit;
 pub use value::{Value, decode};

@@ -2,6 +2,9 @@
 //!
 //! Parsing checks the shape of one list; what it holds is parsed when it is looked at. The templates that records in
 //! lists need are those known when the message was received, see [`SubTemplates`].
+//!
+//! An entry takes at least one byte besides those of the entries inside it, so all lists of a message together never
+//! have more entries than the message has bytes, which are at most 65,535.
 
 use std::iter;
 use std::sync::Arc;
@@ -10,13 +13,11 @@ use thiserror::Error;
 
 use crate::context::DecodeContext;
 use crate::elements::DataType;
-use crate::field::FieldSpec;
+use crate::field::{ENTERPRISE_BIT, FieldSpec};
 use crate::records::Records;
 use crate::template::Template;
 use crate::value::{Value, decode};
 use crate::wire;
-
-const ENTERPRISE_BIT: u16 = 0x8000;
 
 /// How the entries of a list relate to each other (RFC 6313 section 4.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

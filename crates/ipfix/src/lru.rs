@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 
-use rustc_hash::FxHashMap;
+use hashbrown::HashMap;
 
 /// "No entry" in the chain of entries.
 const NONE: usize = usize::MAX;
@@ -10,7 +10,7 @@ const NONE: usize = usize::MAX;
 /// Map with a chain from the entry used last to the one used longest ago. All operations take constant time.
 #[derive(Debug)]
 pub(crate) struct LruMap<K, V> {
-    index: FxHashMap<K, usize>,
+    index: HashMap<K, usize>,
     entries: Vec<Entry<K, V>>,
     newest: usize,
     oldest: usize,
@@ -26,7 +26,7 @@ struct Entry<K, V> {
 
 impl<K: Copy + Eq + Hash, V> LruMap<K, V> {
     pub(crate) fn new() -> Self {
-        Self { index: FxHashMap::default(), entries: Vec::new(), newest: NONE, oldest: NONE }
+        Self { index: HashMap::default(), entries: Vec::new(), newest: NONE, oldest: NONE }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -36,6 +36,21 @@ impl<K: Copy + Eq + Hash, V> LruMap<K, V> {
     /// Entries in no order of use.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.entries.iter().map(|entry| (&entry.key, &entry.value))
+    }
+
+    /// Finds an entry and leaves it where it is in the order of use.
+    pub(crate) fn peek(&self, key: &K) -> Option<&V> {
+        self.entries.get(*self.index.get(key)?).map(|entry| &entry.value)
+    }
+
+    /// The entry that was not used for longest.
+    pub(crate) fn oldest(&self) -> Option<(&K, &V)> {
+        self.entries.get(self.oldest).map(|entry| (&entry.key, &entry.value))
+    }
+
+    /// Entries in no order of use, to be changed; that is no use of them.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.entries.iter_mut().map(|entry| &mut entry.value)
     }
 
     /// Finds an entry and makes it the one used last.

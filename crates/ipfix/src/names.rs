@@ -1,6 +1,14 @@
 //! Names for numbers that people know by name.
 
-use crate::field::FieldSpec;
+use crate::elements::{self, REVERSE_ENTERPRISE};
+use crate::field::{FieldSpec, Namespace};
+
+const PROTOCOL_IDENTIFIER: u16 = 4;
+const FORWARDING_STATUS: u16 = 89;
+const FLOW_END_REASON: u16 = 136;
+
+/// What the two high bits of forwardingStatus say.
+const FORWARDING_STATUSES: [&str; 4] = ["Unknown", "Forwarded", "Dropped", "Consumed"];
 
 /// Keywords of the IANA protocol numbers in lower case, from 0 on; empty where there is none.
 #[rustfmt::skip]
@@ -33,25 +41,27 @@ pub fn protocol_name(number: u8) -> Option<&'static str> {
 /// Name of a flowEndReason; `None` for reserved and unassigned numbers.
 #[must_use]
 pub fn flow_end_reason_name(number: u8) -> Option<&'static str> {
-    match number {
-        1 => Some("idle timeout"),
-        2 => Some("active timeout"),
-        3 => Some("end of flow detected"),
-        4 => Some("forced end"),
-        5 => Some("lack of resources"),
-        _ => None,
-    }
+    elements::registered_value(FLOW_END_REASON, number.into())
 }
 
 /// Name of a value of an element whose values are registered, such as a protocol or the reason why a flow ended.
+///
+/// Elements of the IANA registry have such names, in the reverse direction of a biflow too. Values that are reserved or
+/// not assigned have none.
 #[must_use]
 pub fn enumeration_name(field: &FieldSpec, value: u64) -> Option<&'static str> {
-    let value = u8::try_from(value).ok()?;
+    let registered = matches!(field.enterprise, 0 | REVERSE_ENTERPRISE) && field.namespace != Namespace::NetflowV9Scope;
+    if !registered {
+        return None;
+    }
     match field.id {
-        _ if field.enterprise != 0 => None,
-        4 => protocol_name(value),
-        136 => flow_end_reason_name(value),
-        _ => None,
+        PROTOCOL_IDENTIFIER => protocol_name(u8::try_from(value).ok()?),
+        FORWARDING_STATUS => elements::registered_value(FORWARDING_STATUS, value).or_else(|| {
+            // Two bits say what happened, the other six why.
+            let status = usize::from(u8::try_from(value).ok()? >> 6);
+            FORWARDING_STATUSES.get(status).copied()
+        }),
+        id => elements::registered_value(id, value),
     }
 }
 
@@ -94,5 +104,44 @@ mod tests {
     fn flow_end_reasons() {
         assert_eq!((0..=255).filter_map(flow_end_reason_name).count(), 5);
         assert_eq!(flow_end_reason_name(4), Some("forced end"));
+    }
+
+    /// Names by element and value, in both directions of a flow and in NetFlow v9, and no names elsewhere.
+    #[test]
+    fn values_of_elements() {
+        let name = |id, value| enumeration_name(&FieldSpec::ipfix(id, 0, 4, false), value);
+        let known = [
+            (4, 6, "tcp"),
+            (46, 5, "LDP"),
+            (61, 1, "egress"),
+            (89, 0x40, "Forwarded: Unknown"),
+            (89, 0x81, "Dropped: ACL deny"),
+            (89, 0xbf, "Dropped"),
+            (89, 3, "Unknown"),
+            (101, 20, "PANA-L7-PEN"),
+            (101, 22, "nDPI"),
+            (136, 1, "idle timeout"),
+            (230, 4, "NAT44 session create"),
+            (233, 3, "Flow Denied"),
+            (239, 2, "reverseInitiator"),
+            (277, 2, "Port channel"),
+            (304, 3, "Random n-out-of-N Sampling"),
+            (339, 13, "string"),
+            (344, 3, "deltaCounter"),
+            (345, 2, "octets"),
+            (390, 9, "Flow-state Dependent Intermediate Flow Selection Process"),
+            (466, 3, "Maximum entries per user"),
+            (467, 2, "Address pool low threshold event"),
+        ];
+        for (id, value, expected) in known {
+            assert_eq!(name(id, value), Some(expected), "{id} {value}");
+        }
+        for (id, value) in [(4, 262), (89, 256), (136, 0), (136, 6), (304, 9), (1, 1), (230, u64::MAX)] {
+            assert_eq!(name(id, value), None, "{id} {value}");
+        }
+        assert_eq!(enumeration_name(&FieldSpec::ipfix(136, 29_305, 1, false), 2), Some("active timeout"));
+        assert_eq!(enumeration_name(&FieldSpec::netflow_v9(233, 1), 1), Some("Flow Created"));
+        assert_eq!(enumeration_name(&FieldSpec::ipfix(136, 9, 1, false), 2), None);
+        assert_eq!(enumeration_name(&FieldSpec::netflow_v9_scope(4, 1), 6), None, "a scope, not a protocol");
     }
 }

@@ -45,6 +45,8 @@ problem_kinds! {
     TemplateInvalid => "template_invalid",
     /// Template over a limit of the session.
     TemplateLimit => "template_limit",
+    /// Template for which there is no room among those of all exporters.
+    TemplateBudget => "template_budget",
     /// Template redefined over a stream without a withdrawal before.
     TemplateRedefined => "template_redefined",
     /// Options template without a scope; taken all the same.
@@ -145,6 +147,18 @@ pub enum Fault {
         /// Most fields of length 0 allowed.
         empty_limit: usize,
     },
+    /// Template for which there is no room.
+    #[error(
+        "template {id} has {fields} fields, all templates of its session have room for {available}, with 8 for each"
+    )]
+    TemplateBudget {
+        /// Id of the template; not known after this.
+        id: u16,
+        /// Number of fields.
+        fields: usize,
+        /// Fields that there is room for in all templates of the session together, each counting as 8 more.
+        available: usize,
+    },
     /// Template redefined over a stream without a withdrawal before.
     #[error("template {id} was redefined without a withdrawal")]
     TemplateRedefined {
@@ -233,6 +247,7 @@ impl Fault {
             Self::RecordOverrun { .. } => ProblemKind::RecordOverrun,
             Self::Template(_) => ProblemKind::TemplateInvalid,
             Self::TemplateLimit { .. } => ProblemKind::TemplateLimit,
+            Self::TemplateBudget { .. } => ProblemKind::TemplateBudget,
             Self::TemplateRedefined { .. } => ProblemKind::TemplateRedefined,
             Self::EmptyScope { .. } => ProblemKind::EmptyScope,
             Self::EmptyRecords { .. } => ProblemKind::EmptyRecords,

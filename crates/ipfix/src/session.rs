@@ -1,6 +1,7 @@
 //! Sessions: the state between the messages of one exporter, and the walk over a message.
 
 mod data;
+mod limits;
 mod lists;
 mod sets;
 mod store;
@@ -8,7 +9,11 @@ mod store;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::admitted::{Admitted, Counters};
+use hashbrown::HashSet;
+
+use crate::admitted::Admitted;
+use crate::counters::Counters;
+use crate::knowledge::{AddressKnowledge, SessionKnowledge, Teller};
 use crate::lru::LruMap;
 use crate::message::{self, MessageInfo, SET_HEADER_BYTES, Version};
 use crate::problem::Fault;
@@ -16,54 +21,15 @@ use crate::sequence::{SequenceCheck, Tracker};
 use crate::template::{Kind, MIN_TEMPLATE_ID, Template};
 
 use sets::Scratch;
-use store::{TemplateKey, TemplateStore};
+use store::TemplateStore;
 
-/// Bounds on what one session keeps.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
-    /// Most fields in one template.
-    pub max_template_fields: usize,
-    /// Most fields of length 0 in one template. They cost work without costing bytes.
-    pub max_empty_fields: usize,
-    /// Most templates of one session; beyond, those not used for longest go.
-    pub max_templates: usize,
-    /// Most fields in all templates of one session together; beyond, templates not used for longest go.
-    pub max_total_fields: usize,
-    /// Most observation domains whose sequence numbers are followed.
-    pub max_domains: usize,
-    /// Most problems kept with their particulars between two calls of [`Admitted::clear`]; all are counted.
-    pub max_problems: usize,
-    /// How long a template lives without being sent again. `None` is for ever, as streams want it (RFC 7011 section
-    /// 8.1); over UDP it should be at least three times the refresh of the exporters.
-    pub template_lifetime: Option<Duration>,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_template_fields: 10_000,
-            max_empty_fields: 64,
-            max_templates: 2_048,
-            max_total_fields: 1_000_000,
-            max_domains: 1_024,
-            max_problems: 64,
-            template_lifetime: None,
-        }
-    }
-}
-
-/// What carries the messages of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Transport {
-    /// Datagrams: messages may be lost, withdrawals are ignored, templates are replaced at will.
-    Udp,
-    /// TCP, TLS or a file: withdrawals count, and redefining a template without one is a fault of the exporter.
-    Stream,
-}
+pub use limits::{Limits, Transport};
+pub(crate) use store::{Provisional, TEMPLATE_WEIGHT, TemplateKey};
 
 /// State of one transport session: one TCP connection, or one pair of UDP addresses and ports.
 ///
-/// Templates are kept by protocol version, observation domain and template id.
+/// Templates are kept by protocol version, observation domain and template id. What options data tells (names,
+/// sampling rates, see [`Knowledge`](crate::Knowledge)) is kept as well and goes with the data sets after it.
 ///
 /// # Malformed messages
 ///
@@ -76,7 +42,16 @@ pub struct Session {
     transport: Transport,
     limits: Limits,
     templates: TemplateStore,
-    sequences: LruMap<(Version, u32), Tracker>,
+    /// By the port that the messages come from, as sessions of one address may share their templates.
+    sequences: LruMap<(u16, Version, u32), Tracker>,
+    port: u16,
+    knowledge: SessionKnowledge,
+    /// Templates from before a restart, to be used until the exporter sends its own.
+    provisional: Option<Arc<Provisional>>,
+    /// Those of them that the exporter has made unknown since.
+    not_provisional: HashSet<TemplateKey>,
+    /// Most that all templates together may weigh, in fields, besides [`Limits::max_total_fields`].
+    allowed_weight: usize,
     clock: Duration,
     scratch: Scratch,
 }
@@ -116,11 +91,28 @@ impl Session {
     /// A session without templates.
     #[must_use]
     pub fn new(transport: Transport, limits: Limits) -> Self {
+        let teller = Teller { session: 1, established: true };
+        let knowledge = SessionKnowledge::new(Arc::default(), teller, limits.max_facts);
+        Self::with_knowledge(transport, limits, knowledge)
+    }
+
+    /// A session that shares what it learns with others of its address.
+    pub(crate) fn sharing(transport: Transport, limits: Limits, shared: Arc<AddressKnowledge>, teller: Teller) -> Self {
+        let knowledge = SessionKnowledge::new(shared, teller, limits.max_facts);
+        Self::with_knowledge(transport, limits, knowledge)
+    }
+
+    fn with_knowledge(transport: Transport, limits: Limits, knowledge: SessionKnowledge) -> Self {
         Self {
             transport,
             limits,
             templates: TemplateStore::default(),
             sequences: LruMap::new(),
+            port: 0,
+            knowledge,
+            provisional: None,
+            not_provisional: HashSet::default(),
+            allowed_weight: usize::MAX,
             clock: Duration::ZERO,
             scratch: Scratch::default(),
         }
@@ -129,6 +121,48 @@ impl Session {
     /// Tells the session the time, as a duration since any fixed moment. Only the lifetime of templates needs it.
     pub fn set_clock(&mut self, now: Duration) {
         self.clock = now;
+    }
+
+    /// Tells which port the next messages come from, so that each port has sequence numbers of its own.
+    pub(crate) fn set_port(&mut self, port: u16) {
+        self.port = port;
+    }
+
+    /// Bounds all templates together and all facts together, from now on and besides the limits of the session. What is
+    /// there already stays.
+    pub(crate) fn allow(&mut self, weight: usize, facts: usize) {
+        self.allowed_weight = weight;
+        self.knowledge.allow(facts.min(self.limits.max_facts));
+    }
+
+    /// Makes the session count as real: what it tells comes before what others do, and it may have more domains.
+    pub(crate) fn establish(&mut self, max_domains: usize) {
+        self.limits.max_domains = max_domains;
+        self.knowledge.establish();
+    }
+
+    pub(crate) fn set_provisional(&mut self, templates: Option<Arc<Provisional>>) {
+        self.provisional = templates;
+    }
+
+    /// What all templates take, in fields.
+    pub(crate) fn template_weight(&self) -> usize {
+        self.templates.weight()
+    }
+
+    /// Number of templates.
+    pub(crate) fn template_count(&self) -> usize {
+        self.templates.len()
+    }
+
+    /// Number of facts that this session's options data has told.
+    pub(crate) fn facts(&self) -> usize {
+        self.knowledge.facts()
+    }
+
+    /// Whether a template is known now.
+    pub(crate) fn knows(&self, key: &TemplateKey) -> bool {
+        self.templates.contains(key)
     }
 
     /// The templates known, in no order: version, domain, template.
@@ -153,6 +187,7 @@ impl Session {
     pub fn admit(&mut self, datagram: &[u8], out: &mut Admitted) {
         out.counters.datagrams += 1;
         Counters::add_bytes(&mut out.counters.bytes, datagram.len());
+        self.knowledge.begin_datagram();
         let mut at = 0;
         loop {
             match message::parse_header(datagram, at) {
@@ -295,11 +330,36 @@ impl Session {
         let expiry = self.limits.template_lifetime.map(|lifetime| (self.clock, lifetime));
         let (template, expired) = self.templates.find(key, expiry);
         out.counters.templates_expired += u64::from(expired);
-        template
+        template.or_else(|| self.find_provisional(key, out))
+    }
+
+    /// Takes over a template from before a restart.
+    fn find_provisional(&mut self, key: TemplateKey, out: &mut Admitted) -> Option<Arc<Template>> {
+        let (template, sent) = self.provisional.as_ref()?.get(&key)?;
+        let too_old = |lifetime| self.clock.saturating_sub(sent) > lifetime;
+        if self.limits.template_lifetime.is_some_and(too_old) || self.not_provisional.contains(&key) {
+            return None;
+        }
+        let fields = template.fields().len();
+        if !self.templates.make_room(&key, fields, self.allowed_weight, &mut out.counters.templates_evicted) {
+            return None;
+        }
+        let _: Option<Arc<Template>> = self.templates.insert(key, Arc::clone(&template), sent);
+        out.counters.templates_evicted += self.templates.shrink(&self.limits);
+        out.counters.templates_provisional += 1;
+        Some(template)
+    }
+
+    /// Forgets a template because its id does not mean that any more; gives whether it was known.
+    fn forget_template(&mut self, key: TemplateKey) -> bool {
+        if self.provisional.as_ref().is_some_and(|templates| templates.get(&key).is_some()) {
+            let _: bool = self.not_provisional.insert(key);
+        }
+        self.templates.remove(key)
     }
 
     fn check_sequence(&mut self, info: &MessageInfo, count: Option<u32>, out: &mut Admitted) -> SequenceCheck {
-        let key = (info.version, info.domain);
+        let key = (self.port, info.version, info.domain);
         let check = if let Some(tracker) = self.sequences.get_mut(&key) {
             tracker.observe(info.sequence, count, info.uptime_ms)
         } else {
@@ -307,7 +367,7 @@ impl Session {
             let check = tracker.observe(info.sequence, count, info.uptime_ms);
             let _: Option<Tracker> = self.sequences.insert(key, tracker);
             if self.sequences.len() > self.limits.max_domains {
-                let _: Option<((Version, u32), Tracker)> = self.sequences.pop_oldest();
+                let _: Option<((u16, Version, u32), Tracker)> = self.sequences.pop_oldest();
                 out.counters.domains_evicted += 1;
             }
             check

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::attachments::Attachments;
+use crate::elements::DataType;
 use crate::field::FieldSpec;
+use crate::knowledge::OptionsPlan;
+use crate::picks::Picks;
 use crate::times::{self, TimeField};
 use crate::wire;
 
@@ -72,7 +75,10 @@ pub struct Template {
     min_record_length: usize,
     layout: Layout,
     has_lists: bool,
+    /// The lists, with their types.
+    lists: Picks<DataType>,
     time_fields: Box<[TimeField]>,
+    options_plan: Option<OptionsPlan>,
     attachments: Attachments,
 }
 
@@ -136,14 +142,18 @@ impl Template {
             true => 1,
             false => usize::from(field.length),
         };
+        let list_type = |field: &FieldSpec| Some(field.data_type()).filter(|data_type| data_type.is_list());
+        let has_lists = fields.iter().any(|field| list_type(field).is_some());
         Self {
             id,
             kind,
             scope_field_count: fields.iter().take_while(|field| field.scope).count(),
             min_record_length: fields.iter().map(min_field_length).sum(),
             layout,
-            has_lists: fields.iter().any(|field| field.data_type().is_list()),
+            has_lists,
+            lists: Picks::new(if has_lists { &fields } else { &[] }, list_type),
             time_fields: times::time_fields(&fields),
+            options_plan: (kind == Kind::Options).then(|| OptionsPlan::new(&fields)).flatten(),
             fields,
             attachments: Attachments::default(),
         }
@@ -210,9 +220,19 @@ impl Template {
         self.has_lists
     }
 
+    /// The lists in a record.
+    pub(crate) fn lists(&self) -> &Picks<DataType> {
+        &self.lists
+    }
+
     /// The fields that say when a flow began and ended, best first.
     pub(crate) fn time_fields(&self) -> &[TimeField] {
         &self.time_fields
+    }
+
+    /// What is learned from the records of an options template.
+    pub(crate) fn options_plan(&self) -> Option<&OptionsPlan> {
+        self.options_plan.as_ref()
     }
 
     /// How far the first record of `bytes` reaches.

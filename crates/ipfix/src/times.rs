@@ -18,6 +18,12 @@ const NTP_ERA_SECONDS: i64 = 1 << 32;
 /// Start of NTP era 1, 2036-02-07 in Unix seconds: the reference for the era when the export time is not known.
 const NTP_ERA_1_UNIX_SECONDS: i64 = NTP_ERA_SECONDS - NTP_UNIX_OFFSET_SECONDS;
 
+/// 2000-01-01 in Unix seconds.
+const YEAR_2000_UNIX_SECONDS: i64 = 946_684_800;
+
+/// Nanoseconds of a year.
+const YEAR_NANOS: u64 = 31_557_600_000_000_000;
+
 /// Bits of an NTP fraction that dateTimeMicroseconds does not use (RFC 7011 section 6.1.9).
 const NTP_MICROSECONDS_UNUSED_BITS: u64 = 0x7ff;
 
@@ -45,7 +51,22 @@ pub(crate) fn high_resolution(bytes: &[u8], context: &DecodeContext, micro: bool
     match context.time_encoding {
         TimeEncoding::UnixNano => i64::try_from(raw).ok(),
         TimeEncoding::Ntp => Some(ntp_to_unix_nano(raw, context.export_time_unix_nano, micro)),
+        TimeEncoding::Auto => {
+            let ntp = ntp_to_unix_nano(raw, context.export_time_unix_nano, micro);
+            let plain =
+                i64::try_from(raw).ok().filter(|&plain| is_plain_nanos(plain, ntp, context.export_time_unix_nano));
+            Some(plain.unwrap_or(ntp))
+        }
     }
+}
+
+/// Whether a value is meant as nanoseconds since 1970 (`plain`) and not as the NTP timestamp that `ntp` is read from.
+fn is_plain_nanos(plain: i64, ntp: i64, export_time_unix_nano: i64) -> bool {
+    if export_time_unix_nano == 0 {
+        return (YEAR_2000_UNIX_SECONDS..NTP_ERA_1_UNIX_SECONDS).contains(&plain.div_euclid(NANOS_PER_SECOND));
+    }
+    let far = |time: i64| time.abs_diff(export_time_unix_nano);
+    far(ntp) > 10 * YEAR_NANOS && far(plain) <= YEAR_NANOS
 }
 
 /// An NTP timestamp (RFC 5905 section 6) as nanoseconds since 1970, rounded to what the type can tell. The era is the
@@ -65,6 +86,9 @@ fn ntp_to_unix_nano(raw: u64, near_unix_nano: i64, micro: bool) -> i64 {
     let nanos = if micro { rounded * NANOS_PER_MICRO } else { rounded };
     unix_seconds.saturating_mul(NANOS_PER_SECOND).saturating_add(nanos)
 }
+
+/// An exporter that seems to be up for longer (20 years) has no clock, or its messages have none.
+const LONGEST_UPTIME_NANOS: i64 = 20 * 365 * 86_400 * NANOS_PER_SECOND;
 
 /// When a flow began and ended, in nanoseconds since 1970. What is not known is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -178,17 +202,41 @@ fn time_of(record: &Record<'_, '_>, field: &TimeField, context: &DecodeContext) 
 
 /// The time at an uptime of the exporter.
 fn absolute(record: &Record<'_, '_>, uptime_ms: i64, context: &DecodeContext) -> Option<i64> {
-    if let Some(export_uptime_ms) = context.uptime_ms {
-        let ahead = uptime_ms - i64::from(export_uptime_ms);
-        let ahead = if ahead > UPTIME_HALF_RANGE_MS { ahead - (1 << 32) } else { ahead };
-        return context.export_time_unix_nano.checked_add(ahead.checked_mul(NANOS_PER_MILLI)?);
+    if context.uptime_ms.is_some() {
+        return uptime_unix_nano(uptime_ms, context);
     }
     let init_field = record.template().time_fields().iter().rfind(|field| field.role == Role::SystemInit);
     let init = match init_field.and_then(|field| value_of(record, field, context)) {
         Some(Value::TimeUnixNano(time)) => Some(time),
         _ => context.system_init_unix_nano,
     };
-    init?.checked_add(uptime_ms.checked_mul(NANOS_PER_MILLI)?)
+    let mut context = *context;
+    context.system_init_unix_nano = init;
+    uptime_unix_nano(uptime_ms, &context)
+}
+
+/// The time at an uptime of the exporter, in nanoseconds since 1970, as flowStartSysUpTime and flowEndSysUpTime (22, 21)
+/// give it: by the uptime in the header (NetFlow), else by the start of the exporter that the context knows.
+///
+/// The counter has 32 bits and wraps after 49.7 days: of the times that it may mean the one closest to the export is taken,
+/// if there is a clock that can be believed.
+#[must_use]
+pub fn uptime_unix_nano(uptime_ms: i64, context: &DecodeContext) -> Option<i64> {
+    if let Some(export_uptime_ms) = context.uptime_ms {
+        let ahead = uptime_ms - i64::from(export_uptime_ms);
+        let ahead = if ahead > UPTIME_HALF_RANGE_MS { ahead - (1 << 32) } else { ahead };
+        return context.export_time_unix_nano.checked_add(ahead.checked_mul(NANOS_PER_MILLI)?);
+    }
+    let init = context.system_init_unix_nano?;
+    let time = init.checked_add(uptime_ms.checked_mul(NANOS_PER_MILLI)?)?;
+    let up = context.export_time_unix_nano.checked_sub(init)?;
+    let has_clock = context.export_time_unix_nano != 0 && up.abs() <= LONGEST_UPTIME_NANOS;
+    if !has_clock || uptime_ms > i64::from(u32::MAX) {
+        return Some(time);
+    }
+    let range = (1 << 32) * NANOS_PER_MILLI;
+    let ranges = (context.export_time_unix_nano.checked_sub(time)?.checked_add(range / 2)?).div_euclid(range);
+    time.checked_add(ranges.checked_mul(range)?)
 }
 
 fn value_of<'a>(record: &Record<'_, 'a>, field: &TimeField, context: &DecodeContext) -> Option<Value<'a>> {

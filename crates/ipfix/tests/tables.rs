@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use catchment_ipfix::{DataType, Semantics, element, netflow_v9_field};
+use catchment_ipfix::{DataType, FieldSpec, Semantics, element, enumeration_name, netflow_v9_field};
 
 /// The rows of a table by column name. Quotes appear only around commas.
 fn rows(name: &str) -> Vec<HashMap<String, String>> {
@@ -93,4 +93,45 @@ fn netflow_v9() {
         assert_eq!(found.name, name);
         assert!(same_type(data_type, found.data_type), "{row:?}");
     }
+}
+
+/// Names of values: every registered one of the registries that belong to an element, without an explanation.
+#[test]
+fn enumerations() {
+    let elements = [
+        ("ipfix-mpls-label-type", 46),
+        ("forwarding-status-10b", 89),
+        ("classification-engine-ids", 101),
+        ("ipfix-nat-event-type", 230),
+        ("ipfix-firewall-event", 233),
+        ("ipfix-biflow-direction", 239),
+        ("ipfix-observation-point-type", 277),
+        ("ipfix-nat-type", 297),
+        ("ipfix-flowselectoralgorithm", 390),
+        ("ipfix-information-element-data-types", 339),
+        ("ipfix-information-element-semantics", 344),
+        ("ipfix-information-element-units", 345),
+        ("ipfix-nat-quota-exceeded-event", 466),
+        ("ipfix-nat-threshold-event", 467),
+    ];
+    let mut compared = 0;
+    for row in rows("iana-ipfix-subregistries.csv") {
+        let Some((_, id)) = elements.iter().find(|(registry, _)| *registry == row["registry"]) else { continue };
+        let written = &row["value"];
+        let number = match written.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16).ok(),
+            None => written.parse().ok(),
+        };
+        let Some(number) = number else { continue };
+        let name = enumeration_name(&FieldSpec::ipfix(*id, 0, 8, false), number);
+        if ["Reserved", "Unassigned"].contains(&row["name"].as_str()) {
+            assert_eq!(name, None, "{row:?}");
+            continue;
+        }
+        let name = name.expect("a name");
+        assert!(name == row["name"] || name.ends_with(&format!(": {}", row["name"])), "{name}: {row:?}");
+        assert!(name.len() < 60, "{name}");
+        compared += 1;
+    }
+    assert!(compared > 100, "{compared}");
 }

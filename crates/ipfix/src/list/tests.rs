@@ -76,3 +76,25 @@ fn semantics() {
     let expected = ["noneOf", "exactlyOneOf", "oneOrMoreOf", "allOf", "ordered", "undefined", "unassigned"];
     assert_eq!(names, expected);
 }
+
+/// Lists in lists have no more entries in all than they have bytes, whatever they hold.
+#[test]
+fn entries_are_bounded_by_bytes() {
+    fn entries(field: &FieldSpec, bytes: &[u8]) -> usize {
+        match List::parse(field.data_type(), bytes) {
+            Ok(List::Basic(list)) => list.elements().map(|element| 1 + entries(&list.field(), element)).sum(),
+            _ => 0,
+        }
+    }
+    let list = FieldSpec::ipfix(291, 0, 65_535, false);
+    let header = |length: u8| [3, 291_u16.to_be_bytes()[0], 291_u16.to_be_bytes()[1], 255, length];
+    let leaves = [&[3, 0, 4, 0, 1][..], &[6; 40]].concat();
+    let inner = [&[45_u8][..], &leaves, &[45], &leaves].concat();
+    let nested = [&header(255)[..], &inner].concat();
+    assert_eq!(entries(&list, &nested), 2 + 80);
+    assert!(entries(&list, &nested) < nested.len());
+    let empty_lists = [&header(255)[..], &[5, 3, 0, 4, 0, 1].repeat(30)].concat();
+    assert_eq!(entries(&list, &empty_lists), 30);
+    let flat = [&[3, 0, 4, 0, 1][..], &[6; 65_000]].concat();
+    assert_eq!(entries(&list, &flat), 65_000);
+}

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::admitted::{Admitted, Counters, DataSet, UnknownSet};
+use crate::admitted::{Admitted, DataSet, UnknownSet};
+use crate::counters::Counters;
 use crate::list::SubTemplates;
 use crate::message::{MessageInfo, SET_HEADER_BYTES};
 use crate::netflow_v5;
@@ -14,7 +15,7 @@ use crate::template::{Kind, Template};
 impl Session {
     /// The records of a v5 packet; gives their end, and how far they move the sequence on.
     pub(super) fn netflow_v5(
-        &self,
+        &mut self,
         datagram: &[u8],
         info: &MessageInfo,
         message: usize,
@@ -36,7 +37,7 @@ impl Session {
                     message,
                     template: Arc::clone(netflow_v5::netflow_v5_template()),
                     sub_templates: SubTemplates::default(),
-                    knowledge: None,
+                    knowledge: self.knowledge.view(info.domain),
                     range: start..end,
                     records,
                     padding: 0,
@@ -60,7 +61,8 @@ impl Session {
         Counters::add_bytes(&mut out.counters.skipped_bytes, content.bytes().len());
         let fault = Fault::UnknownTemplate { domain: content.domain, template_id };
         self.report(content.start - SET_HEADER_BYTES, fault, out);
-        out.unknown_sets.push(UnknownSet { message: content.message, template_id, range: content.start..content.end });
+        let range = content.start..content.end;
+        out.unknown_sets.push(UnknownSet { message: content.message, template_id, range, held: false });
         Ok(None)
     }
 
@@ -94,13 +96,15 @@ impl Session {
         }
         if records > 0 {
             let sub_templates = self.sub_templates(&template, whole, content, out);
+            let knowledge = self.knowledge.view(content.domain);
+            self.learn(&template, whole, content, out);
             push_data_set(
                 out,
                 DataSet {
                     message: content.message,
                     template,
                     sub_templates,
-                    knowledge: None,
+                    knowledge,
                     range: start..start + length,
                     records,
                     padding,
@@ -112,6 +116,17 @@ impl Session {
             return Err((start + length, Fault::RecordOverrun { template_id, available }));
         }
         Ok(Some(records))
+    }
+}
+
+impl Session {
+    /// Learns from records if they are options data that says something worth knowing.
+    fn learn(&mut self, template: &Template, records: &[u8], content: &Content<'_>, out: &mut Admitted) {
+        let (Some(plan), Some(message)) = (template.options_plan(), out.messages.get(content.message)) else {
+            return;
+        };
+        let refused = self.knowledge.learn(content.domain, plan, template, records, &message.context());
+        out.counters.facts_refused += u64::try_from(refused).unwrap_or(u64::MAX);
     }
 }
 

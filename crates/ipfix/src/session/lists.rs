@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use hashbrown::HashMap;
 
 use crate::admitted::Admitted;
 use crate::context::MAX_LIST_DEPTH;
@@ -19,7 +19,7 @@ struct Search<'s> {
     out: &'s mut Admitted,
     content: &'s Content<'s>,
     /// The templates needed, by their id; `None` for those that are not known.
-    found: FxHashMap<u16, Option<Arc<Template>>>,
+    found: HashMap<u16, Option<Arc<Template>>>,
     malformed: Option<ListError>,
 }
 
@@ -35,7 +35,7 @@ impl Session {
         if !template.has_lists() {
             return SubTemplates::default();
         }
-        let mut search = Search { session: self, out, content, found: FxHashMap::default(), malformed: None };
+        let mut search = Search { session: self, out, content, found: HashMap::default(), malformed: None };
         search.records(template, records, 0);
         let (found, malformed) = (search.found, search.malformed);
         if let Some(source) = malformed {
@@ -55,8 +55,8 @@ impl Session {
 impl Search<'_> {
     fn records(&mut self, template: &Template, bytes: &[u8], depth: u8) {
         for record in Records::new(template, bytes) {
-            for (field, value) in record.fields() {
-                self.value(field.data_type(), value, depth);
+            for (_, data_type, value) in template.lists().of(record.bytes()) {
+                self.value(data_type, value, depth);
             }
         }
     }

@@ -1,15 +1,15 @@
 //! Template sets and options template sets.
 
-use crate::admitted::{Admitted, Counters};
-use crate::field::FieldSpec;
+use std::sync::Arc;
+
+use crate::admitted::Admitted;
+use crate::counters::Counters;
+use crate::field::{ENTERPRISE_BIT, FieldSpec};
 use crate::message::Version;
 use crate::problem::Fault;
-use crate::session::store::Learned;
-use crate::session::{Content, Session, Transport};
-use crate::template::{Kind, MIN_TEMPLATE_ID, TemplateError};
+use crate::session::{Content, Session, TemplateKey, Transport};
+use crate::template::{Kind, MIN_TEMPLATE_ID, Template, TemplateError};
 use crate::wire;
-
-const ENTERPRISE_BIT: u16 = 0x8000;
 
 /// Bytes of a field specifier without an enterprise number.
 const FIELD_BYTES: usize = 4;
@@ -52,23 +52,16 @@ impl Session {
         out: &mut Admitted,
     ) -> Result<(), (usize, Fault)> {
         let mut at = content.start;
-        let mut withdrew_all = false;
         loop {
             let rest = content.datagram.get(at..content.end).unwrap_or_default();
             let length = match next(rest, kind, content.version) {
                 Next::Padding => rest.len(),
                 Next::Nothing { length } => length,
                 Next::Withdrawal { id } => {
-                    // Saying it again without a template in between would only repeat the search.
-                    let repeated = withdrew_all && id < MIN_TEMPLATE_ID;
-                    withdrew_all |= id < MIN_TEMPLATE_ID;
-                    if !repeated {
-                        self.withdraw(id, kind, at, content, out);
-                    }
+                    self.withdraw(id, kind, at, content, out);
                     FIELD_BYTES
                 }
                 Next::Template(header) => {
-                    withdrew_all = false;
                     let read = self.template(kind, &header, at, content, out);
                     read.map_err(|fault| (at, fault))?
                 }
@@ -110,7 +103,7 @@ impl Session {
         };
         if let Some(fault) = fault {
             // Whatever the id meant before, it does not mean that any more.
-            out.counters.templates_invalidated += u64::from(self.templates.remove(key));
+            out.counters.templates_invalidated += u64::from(self.forget_template(key));
             let Some(length) = length else {
                 return Err(fault);
             };
@@ -120,21 +113,41 @@ impl Session {
         if kind == Kind::Options && header.scope_fields == 0 {
             self.report(at, Fault::EmptyScope { id }, out);
         }
-        match self.templates.learn(key, kind, &self.scratch.fields, self.clock) {
-            Learned::New => out.counters.templates_new += 1,
-            Learned::Refreshed => out.counters.templates_refreshed += 1,
-            Learned::Replaced => {
-                out.counters.templates_replaced += 1;
-                if self.transport == Transport::Stream && content.version == Version::Ipfix {
-                    self.report(at, Fault::TemplateRedefined { id }, out);
-                }
-            }
+        if self.templates.refresh(key, kind, &self.scratch.fields, self.clock) {
+            out.counters.templates_refreshed += 1;
+        } else if !self.learn_template(key, kind, at, out) {
+            return Ok(length.unwrap_or(rest.len()));
         }
         if self.scratch.fields.iter().all(|field| field.length == 0) {
             self.report(at, Fault::EmptyRecords { id }, out);
         }
         out.counters.templates_evicted += self.templates.shrink(&self.limits);
         Ok(length.unwrap_or(rest.len()))
+    }
+
+    /// Takes the fields read last as a new definition, if there is room for it.
+    fn learn_template(&mut self, key: TemplateKey, kind: Kind, at: usize, out: &mut Admitted) -> bool {
+        let fields = self.scratch.fields.len();
+        let evicted = &mut out.counters.templates_evicted;
+        if !self.templates.make_room(&key, fields, self.allowed_weight, evicted) {
+            out.counters.templates_invalidated += u64::from(self.forget_template(key));
+            out.counters.templates_refused += 1;
+            let fault = Fault::TemplateBudget { id: key.id, fields, available: self.allowed_weight };
+            self.report(at, fault, out);
+            return false;
+        }
+        let unknown = self.scratch.fields.iter().filter(|field| field.element.is_none()).count();
+        out.counters.unknown_elements += u64::try_from(unknown).unwrap_or(u64::MAX);
+        let template = Template::compile(key.id, kind, self.scratch.fields.as_slice().into());
+        if self.templates.insert(key, Arc::new(template), self.clock).is_none() {
+            out.counters.templates_new += 1;
+            return true;
+        }
+        out.counters.templates_replaced += 1;
+        if self.transport == Transport::Stream && key.version == Version::Ipfix {
+            self.report(at, Fault::TemplateRedefined { id: key.id }, out);
+        }
+        true
     }
 
     /// Reads the fields of a template and gives the length of the whole record, `None` when it does not fit. No more
@@ -180,7 +193,7 @@ impl Session {
             }
             (Transport::Stream, id) if id < MIN_TEMPLATE_ID => Some(Fault::Template(TemplateError::ReservedId { id })),
             (Transport::Stream, id) => {
-                let known = self.templates.remove(content.key(id));
+                let known = self.forget_template(content.key(id));
                 out.counters.templates_withdrawn += u64::from(known);
                 (!known).then_some(Fault::WithdrawalUnknown { id })
             }

@@ -6,59 +6,13 @@ use crate::message::Version;
 use crate::problem::ProblemKind;
 use crate::sequence::SequenceCheck;
 use crate::template::Kind;
+use crate::test_wire::{ipfix, ipfix_from, set, template, template_record, v9, words};
 
+mod knowledge;
 mod limits;
 mod lists;
 mod templates;
 mod versions;
-
-/// An IPFIX message of domain 7 and sequence number 0.
-fn ipfix(sets: &[Vec<u8>]) -> Vec<u8> {
-    ipfix_from(7, 0, sets)
-}
-
-fn ipfix_from(domain: u32, sequence: u32, sets: &[Vec<u8>]) -> Vec<u8> {
-    let sets = sets.concat();
-    let length = u16::try_from(16 + sets.len()).expect("a message");
-    let mut message = vec![0, 10];
-    message.extend(length.to_be_bytes());
-    message.extend([0, 0, 0, 60]);
-    message.extend(sequence.to_be_bytes());
-    message.extend(domain.to_be_bytes());
-    message.extend(sets);
-    message
-}
-
-/// A NetFlow v9 packet of source 7.
-fn v9(sequence: u32, uptime_ms: u32, sets: &[Vec<u8>]) -> Vec<u8> {
-    let mut packet = vec![0, 9, 0, 99];
-    packet.extend(uptime_ms.to_be_bytes());
-    packet.extend([0, 0, 0, 60]);
-    packet.extend(sequence.to_be_bytes());
-    packet.extend([0, 0, 0, 7]);
-    packet.extend(sets.concat());
-    packet
-}
-
-fn words(words: &[u16]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_be_bytes()).collect()
-}
-
-fn set(id: u16, content: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(4 + content.len()).expect("a set");
-    [&words(&[id, length])[..], content].concat()
-}
-
-/// Template set with one template of pairs of element and length.
-fn template(id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
-    set(2, &template_record(id, fields))
-}
-
-fn template_record(id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
-    let mut record = words(&[id, u16::try_from(fields.len()).expect("a template")]);
-    record.extend(fields.iter().flat_map(|&(id, length)| words(&[id, length])));
-    record
-}
 
 fn session(transport: Transport) -> Session {
     Session::new(transport, Limits::default())
@@ -264,6 +218,32 @@ fn expiry() {
     let admitted = admit(&mut session, &ipfix(&[set(256, &[1]), set(257, &[1])]));
     assert_eq!((records(&admitted), admitted.counters.templates_expired), (vec![1], 1));
     assert_eq!(session.templates().count(), 1);
+}
+
+/// An exporter that takes long to send a template again is given three times as long.
+#[test]
+fn expiry_of_slow_exporters() {
+    let limits = Limits { template_lifetime: Some(Duration::from_secs(10)), ..Limits::default() };
+    let mut session = Session::new(Transport::Udp, limits);
+    let mut sets_at = |second, sets: &[Vec<u8>]| {
+        session.set_clock(Duration::from_secs(second));
+        admit(&mut session, &ipfix(sets)).sets.len()
+    };
+    for second in [0, 9] {
+        assert_eq!(sets_at(second, &[template(256, &[(4, 1)])]), 0);
+    }
+    assert_eq!((sets_at(9 + 27, &[set(256, &[1])]), sets_at(9 + 28, &[set(256, &[1])])), (1, 0));
+}
+
+/// Fields that no table knows are counted when a template says something new, and cost no record.
+#[test]
+fn unknown_elements() {
+    let mut session = session(Transport::Udp);
+    let message = |id| ipfix(&[template(256, &[(id, 2), (4, 1), (32_000, 1)]), set(256, &[1, 2, 6, 9])]);
+    let first = admit(&mut session, &message(32_001));
+    assert_eq!((first.counters.unknown_elements, records(&first)), (2, vec![1]));
+    assert_eq!(admit(&mut session, &message(32_001)).counters.unknown_elements, 0, "a refresh");
+    assert_eq!(admit(&mut session, &message(7)).counters.unknown_elements, 1);
 }
 
 /// Templates can be carried over to another session.

@@ -96,6 +96,40 @@ fn plain_nanoseconds() {
     assert_eq!(value(150, &[0, 0, 0, 2], &context), Value::TimeUnixNano(2_000_000_000));
 }
 
+/// Without being told, a value is taken for what makes sense at the time of the export.
+#[test]
+fn encoding_by_plausibility() {
+    let context = context();
+    assert_eq!(context.time_encoding, TimeEncoding::Auto);
+    let export = i64::from(EXPORT_SECONDS) * NANOS_PER_SECOND;
+    let year = YEAR_NANOS as i64;
+    for plain in [export, export - year + 1, export + year - 1] {
+        assert_eq!(value(325, &plain.to_be_bytes(), &context), Value::TimeUnixNano(plain));
+        assert_eq!(value(324, &plain.to_be_bytes(), &context), Value::TimeUnixNano(plain), "microseconds by type");
+    }
+    for seconds in [i64::from(EXPORT_SECONDS), i64::from(EXPORT_SECONDS) - 9 * 31_557_600] {
+        assert_eq!(value(325, &ntp(seconds, 0), &context), Value::TimeUnixNano(seconds * NANOS_PER_SECOND));
+    }
+    // Neither makes sense: then what the RFC says.
+    let odd = export - 3 * year;
+    let mut strict = context;
+    strict.time_encoding = TimeEncoding::Ntp;
+    assert_eq!(value(325, &odd.to_be_bytes(), &context), value(325, &odd.to_be_bytes(), &strict));
+    assert_ne!(value(325, &export.to_be_bytes(), &strict), Value::TimeUnixNano(export), "told to be NTP");
+}
+
+/// The same without a time of export.
+#[test]
+fn encoding_without_export_time() {
+    let context = context_at(0);
+    let plain = i64::from(EXPORT_SECONDS) * NANOS_PER_SECOND + 5;
+    assert_eq!(value(325, &plain.to_be_bytes(), &context), Value::TimeUnixNano(plain));
+    let seconds = i64::from(EXPORT_SECONDS);
+    assert_eq!(value(325, &ntp(seconds, 0), &context), Value::TimeUnixNano(seconds * NANOS_PER_SECOND));
+    let early = [0, 0, 0, 1, 0, 0, 0, 0];
+    assert_eq!(value(325, &early, &context), Value::TimeUnixNano((NTP_ERA_1_UNIX_SECONDS + 1) * NANOS_PER_SECOND));
+}
+
 /// Flow times of a record with fields of the given elements and values.
 fn times(fields: &[(u16, &[u8])], context: &DecodeContext) -> (Option<i64>, Option<i64>) {
     let specs = fields.iter().map(|(id, bytes)| FieldSpec::ipfix(*id, 0, bytes.len() as u16, false));
@@ -155,4 +189,22 @@ fn netflow_uptimes() {
     assert_eq!(at(10_000, 10_500), Some(500), "a little ahead");
     assert_eq!(at(1_000, u32::MAX - 999), Some(-2_000), "before the wrap");
     assert_eq!(at(4_000_000_000, 1_000), Some(1_000 - 4_000_000_000), "a flow of many days");
+}
+
+/// An uptime of 32 bits belongs to the time closest to the export: the counter wraps after 49.7 days, and flows may be
+/// older than the start of their exporter.
+#[test]
+fn uptimes_wrap() {
+    let range_ms = 1_i64 << 32;
+    let export_ms = i64::from(EXPORT_SECONDS) * 1_000;
+    let at = |init_ms: i64, uptime_ms: u32| {
+        let init = init_ms.to_be_bytes();
+        let fields: &[(u16, &[u8])] = &[(160, &init), (22, &uptime_ms.to_be_bytes())];
+        times(fields, &context()).0.map(|nano| nano / 1_000_000 - export_ms)
+    };
+    assert_eq!(at(export_ms - 5_000, 2_000), Some(-3_000));
+    assert_eq!(at(export_ms - 5_000, 0xffff_fc18), Some(-6_000), "a second before the start");
+    assert_eq!(at(export_ms - 3 * range_ms - 5_000, 2_000), Some(-3_000), "three wraps ago");
+    let unknown_export = times(&[(160, &7_i64.to_be_bytes()), (22, &[255; 4])], &context_at(0)).0;
+    assert_eq!(unknown_export, Some((7 + range_ms - 1) * 1_000_000));
 }
