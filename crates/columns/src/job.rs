@@ -65,6 +65,16 @@ pub trait Job: Send {
         Budget::default()
     }
 
+    /// How many items of the input the batch that came out last stands for; `None` if that is the number of its own.
+    fn items_in_batch(&self) -> Option<u64> {
+        None
+    }
+
+    /// Items of the input, so far, that no batch stands for because nobody asked for them.
+    fn unused_items(&self) -> u64 {
+        0
+    }
+
     /// Runs to the end without pause, for callers that share their thread with nobody.
     ///
     /// # Errors

@@ -4,7 +4,10 @@
 //! record batches:
 //!
 //! - [`syslog`]: received syslog messages -> logs. **A syslog line becomes columns in `syslog/row.rs`.**
-//! - [`flow`]: received IPFIX/NetFlow data sets -> logs. A flow record becomes columns in `flow/row.rs`.
+//! - [`flow`]: received IPFIX/NetFlow data sets -> logs. A flow record becomes columns in
+//!   `flow/columns.rs`.
+//! - [`metrics`]: the same data sets -> metrics, by rules.
+//! - [`sonic`]: records of SONiC's high-frequency telemetry -> metrics.
 //! - [`quantile`]: record batches -> observations for the quantile processor, and its results -> gauges.
 //! - [`json`]: record batches -> one JSON object a record, for people.
 //!
@@ -13,7 +16,9 @@
 
 pub mod flow;
 pub mod json;
+pub mod metrics;
 pub mod quantile;
+pub mod sonic;
 pub mod syslog;
 
 mod error;

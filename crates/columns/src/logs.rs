@@ -152,6 +152,31 @@ impl LogsTable {
         AttributeWriter::new(&mut self.attributes, id, fields.is_utf8)
     }
 
+    /// Begins records that have only times in common columns: one record for each of `times`, of which 0 is unknown. Gives
+    /// their rows. The caller keeps [`LogsTable::rows`] below 65,536.
+    pub(crate) fn records_of(
+        &mut self,
+        times: impl ExactSizeIterator<Item = i64>,
+        observed_time_unix_nano: i64,
+        resource: u16,
+    ) -> Range<u16> {
+        let first = self.rows;
+        self.rows = u16::try_from(self.rows().saturating_add(times.len())).unwrap_or(u16::MAX);
+        let rows = self.rows();
+        self.times.extend(times);
+        self.observed.resize(rows, observed_time_unix_nano);
+        self.severities.values.resize(rows, 0);
+        self.severities.present.resize(rows, false);
+        self.resources.resize(rows, resource);
+        self.bodies.none_until(rows);
+        first..self.rows
+    }
+
+    /// The attributes of the records, to write those of many records at once.
+    pub(crate) fn attributes(&mut self) -> &mut AttributeTable {
+        &mut self.attributes
+    }
+
     /// Gives the records of `rows`, which are later than all that have such an attribute, one text.
     pub(crate) fn text_of_all(&mut self, rows: Range<u16>, name: NameId, value: &[u8]) {
         self.attributes.text_of_all(rows, name, value);
@@ -173,6 +198,7 @@ impl LogsTable {
     }
 
     /// Ends the batch and makes its arrays at once.
+    #[cfg(test)]
     pub(crate) fn finish_at_once(self) -> Result<OtapArrowRecords, ColumnsError> {
         let mut unfinished = self.finish();
         loop {

@@ -1,9 +1,12 @@
-//! Data sets waiting to be decoded: datagrams in one arena, and the templates that were valid when they came.
+//! Data sets waiting to be decoded: their bytes in one arena, and the templates that were valid when they came.
 
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::sync::Arc;
 
-use catchment_ipfix::{Admitted, DataSet, MessageInfo};
+use catchment_ipfix::{Admitted, DataSet, MessageInfo, SubTemplates, Template};
+
+use super::facts::Facts;
 
 /// What is known of a datagram at the moment it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,38 +17,66 @@ pub struct FlowReceipt {
     pub exporter: Option<SocketAddr>,
 }
 
+/// Records of one template and message.
 #[derive(Debug)]
 pub(super) struct Set {
-    pub(super) data: DataSet,
+    pub(super) template: Arc<Template>,
+    pub(super) sub_templates: SubTemplates,
+    pub(super) facts: Facts,
+    pub(super) records: usize,
     pub(super) bytes: Range<usize>,
     pub(super) message: MessageInfo,
     pub(super) receipt: FlowReceipt,
 }
 
-/// Encoded data sets with their context. Grows by what is pushed; whoever fills it bounds it.
+/// Encoded data sets with their context, in the order of their arrival. Grows by what is pushed; whoever fills it
+/// bounds it.
 #[derive(Debug, Default)]
 pub struct FlowBatch {
     pub(super) arena: Vec<u8>,
     pub(super) sets: Vec<Set>,
-    records: usize,
+    pub(super) records: usize,
 }
 
 impl FlowBatch {
     /// Adds the data sets of `datagram`, which gave `admitted`; takes them out of it. Returns the number of records.
     pub fn push(&mut self, datagram: &[u8], admitted: &mut Admitted, receipt: FlowReceipt) -> usize {
-        let mut added = 0;
-        for data in admitted.sets.drain(..) {
-            let (Some(message), Some(bytes)) = (admitted.messages.get(data.message), datagram.get(data.range.clone()))
-            else {
-                continue;
-            };
-            let start = self.arena.len();
-            self.arena.extend_from_slice(bytes);
-            added += data.records;
-            self.sets.push(Set { data, bytes: start..self.arena.len(), message: *message, receipt });
-        }
-        self.records += added;
-        added
+        let messages = &admitted.messages;
+        let added = admitted.sets.drain(..).map(|data| match messages.get(data.message) {
+            Some(message) => self.add(datagram, message, receipt, data),
+            None => 0,
+        });
+        added.sum()
+    }
+
+    /// Adds a data set that waited for its template. `content` is what the ranges of `set` count from: what was given to
+    /// [`catchment_ipfix::Session::admit_set`]. `message` and `receipt` are those that it came with. Returns the number of
+    /// records.
+    pub fn push_released(
+        &mut self,
+        content: &[u8],
+        message: &MessageInfo,
+        receipt: FlowReceipt,
+        set: DataSet,
+    ) -> usize {
+        self.add(content, message, receipt, set)
+    }
+
+    fn add(&mut self, content: &[u8], message: &MessageInfo, receipt: FlowReceipt, data: DataSet) -> usize {
+        let Some(bytes) = content.get(data.range.clone()) else { return 0 };
+        let start = self.arena.len();
+        self.arena.extend_from_slice(bytes);
+        self.records += data.records;
+        self.sets.push(Set {
+            template: data.template,
+            sub_templates: data.sub_templates,
+            facts: Facts::new(data.knowledge),
+            records: data.records,
+            bytes: start..self.arena.len(),
+            message: *message,
+            receipt,
+        });
+        data.records
     }
 
     /// Records in the batch.

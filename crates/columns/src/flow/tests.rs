@@ -6,6 +6,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{Budget, Job, Step, json as records_json};
 
+mod captures;
+mod random;
+mod settings;
+
 /// 2026-11-30T12:00:00Z.
 const NOON: i64 = 1_796_040_000_000_000_000;
 
@@ -55,6 +59,12 @@ fn objects(batch: FlowBatch) -> Vec<Value> {
     out
 }
 
+/// The name of a value, or the number where it has none.
+fn named(element: u16, value: u64) -> Value {
+    let field = catchment_ipfix::FieldSpec::ipfix(element, 0, 1, false);
+    catchment_ipfix::enumeration_name(&field, value).map_or(json!(value), Value::from)
+}
+
 /// The collector's names, the registered names for all else, and times in their places.
 #[test]
 fn a_flow_record_has_the_collectors_names() {
@@ -79,7 +89,7 @@ fn a_flow_record_has_the_collectors_names() {
             "source.address": "192.0.2.7", "destination.address": "198.51.100.9", "source.port": 40000,
             "destination.port": 443, "network.transport": "tcp", "network.type": "ipv4", "flow.io.bytes": 1500,
             "ipfix.flowStartMilliseconds": 1_796_039_990_000_000_000i64, "flow.start": 1_796_039_990_000_000_000i64,
-            "ipfix.flowDirection": 1, "ipfix.30000": {"base16": "abcd"}, "flow.type": "ipfix",
+            "ipfix.flowDirection": named(61, 1), "ipfix.30000": {"base16": "abcd"}, "flow.type": "ipfix",
             "flow.sequence_num": 7, "flow.observation_domain_id": 3, "flow.template_id": 256,
             "flow.time_received": NOON, "flow.time_exported": NOON, "flow.sampler_address": "192.0.2.1",
         })
@@ -122,6 +132,19 @@ fn options_data_is_marked() {
     assert_eq!(attributes["ipfix.ingressInterface"], 5);
     assert_eq!(attributes["ipfix.interfaceName"], "eth0");
     assert_eq!(attributes["flow.sampling_rate"], 100);
+}
+
+/// An element in the scope and behind it too is a list, and in the scope all the same; its name is told once.
+#[test]
+fn a_scope_field_that_comes_again() {
+    for scope_fields in [1, 2] {
+        let options = [1, 1, 0, 3, 0, scope_fields, 0, 234, 0, 4, 0, 234, 0, 4, 0, 34, 0, 4];
+        let mut sets = set(3, &options);
+        sets.extend(set(257, b"\0\0\0\x05\0\0\0\x06\0\0\0\x64"));
+        let attributes = &objects(batch(&[message(0, &sets)]))[0]["attributes"];
+        assert_eq!(attributes["flow.scope_fields"], json!(["ipfix.ingressVRFID"]));
+        assert_eq!(attributes["ipfix.ingressVRFID"], json!([5, 6]));
+    }
 }
 
 /// A batch decoded later uses the template that was valid at receipt, whatever came after.

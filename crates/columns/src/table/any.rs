@@ -44,6 +44,11 @@ impl AnyValues {
         self.kinds.push(0);
     }
 
+    /// No value for the next records, until there are `rows`.
+    pub(crate) fn none_until(&mut self, rows: usize) {
+        self.kinds.resize(rows, 0);
+    }
+
     /// A text, which `is_utf8` or is made so.
     pub(crate) fn text(&mut self, value: &[u8], is_utf8: bool) {
         self.kinds.push(Kind::Text as u8);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, BooleanBufferBuilder, DictionaryArray, Float64Array, RecordBatch, StringArray,
-    UInt8Array, UInt16Array,
+    Array, ArrayRef, BooleanArray, BooleanBufferBuilder, DictionaryArray, Float64Array, Int64Array, RecordBatch,
+    StringArray, UInt8Array, UInt16Array,
 };
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Field, Schema, UInt8Type, UInt16Type};
@@ -12,9 +12,9 @@ use arrow::error::ArrowError;
 use otel_arrow_dfe_pdata::schema::consts::metadata::encodings;
 use otel_arrow_dfe_pdata::schema::{FieldExt as _, consts};
 
-use super::rows::{ParentIds, Rows};
-use super::values::Sparse;
-use super::{AttributeTable, Kind, NameId, Names};
+use super::rows::{IntegerForm, Keys, ParentIds, Rows};
+use super::values::{Sparse, valid_between};
+use super::{AttributeTable, Kind, Names};
 
 /// A table whose rows are in order.
 #[derive(Debug)]
@@ -30,12 +30,13 @@ impl LaidOut {
     }
 }
 
-fn record_batch(table: AttributeTable, rows: Rows) -> Result<RecordBatch, ArrowError> {
+fn record_batch(table: AttributeTable, mut rows: Rows) -> Result<RecordBatch, ArrowError> {
     let encoding = match rows.encoding {
         ParentIds::Plain => encodings::PLAIN,
         ParentIds::Transport => encodings::QUASI_DELTA,
     };
-    let keys = key_column(&table.names, &rows.names)?;
+    let keys = key_column(&table.names, std::mem::replace(&mut rows.names, Keys::Byte(Vec::new())))?;
+    let integers = integers(&mut rows)?;
     let mut fields = Vec::with_capacity(9);
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(9);
     let mut column = |name: &str, array: Option<ArrayRef>, nullable: bool| {
@@ -45,7 +46,6 @@ fn record_batch(table: AttributeTable, rows: Rows) -> Result<RecordBatch, ArrowE
         }
     };
     let texts = rows.only([Kind::Text; 2]).map(|column| table.texts.text_column(&column));
-    let integers = rows.only([Kind::Integer; 2]).map(|column| table.integers.column(&column));
     let doubles = rows.only([Kind::Double; 2]).map(|column| doubles(&table.doubles, &column)).transpose()?;
     let booleans = rows.only([Kind::Boolean; 2]).map(|column| booleans(&column));
     let blobs = rows.only([Kind::Bytes; 2]).map(|column| table.blobs.bytes_column(&column));
@@ -54,7 +54,7 @@ fn record_batch(table: AttributeTable, rows: Rows) -> Result<RecordBatch, ArrowE
     column(consts::ATTRIBUTE_KEY, Some(keys), false);
     column(consts::ATTRIBUTE_TYPE, Some(Arc::new(UInt8Array::from(rows.kinds))), false);
     column(consts::ATTRIBUTE_STR, texts.transpose()?, true);
-    column(consts::ATTRIBUTE_INT, integers.transpose()?, true);
+    column(consts::ATTRIBUTE_INT, integers, true);
     column(consts::ATTRIBUTE_DOUBLE, doubles, true);
     column(consts::ATTRIBUTE_BOOL, booleans, true);
     column(consts::ATTRIBUTE_BYTES, blobs.transpose()?, true);
@@ -63,6 +63,22 @@ fn record_batch(table: AttributeTable, rows: Rows) -> Result<RecordBatch, ArrowE
         *parent_id = parent_id.clone().with_encoding(encoding);
     }
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+}
+
+fn integers(rows: &mut Rows) -> Result<Option<ArrayRef>, ArrowError> {
+    let before = rows.before(Kind::Integer);
+    match std::mem::replace(&mut rows.integers, IntegerForm::Plain(Vec::new())) {
+        IntegerForm::Dictionary(known) => rows.only([Kind::Integer; 2]).map(|column| known.column(&column)).transpose(),
+        IntegerForm::Plain(mut values) => {
+            let (length, end) = (rows.parents.len(), values.len());
+            if end <= before {
+                return Ok(None);
+            }
+            values.resize(length, 0);
+            let nulls = valid_between(before, end, length);
+            Ok(Some(Arc::new(Int64Array::try_new(ScalarBuffer::from(values), nulls)?)))
+        }
+    }
 }
 
 fn doubles(values: &[f64], column: &Sparse<'_>) -> Result<ArrayRef, ArrowError> {
@@ -82,16 +98,11 @@ fn booleans(column: &Sparse<'_>) -> ArrayRef {
 }
 
 /// Names as a dictionary with the narrowest keys that suffice.
-#[allow(clippy::cast_possible_truncation, reason = "numbers are below the number of names")]
-fn key_column(names: &Names, rows: &[NameId]) -> Result<ArrayRef, ArrowError> {
-    let values: ArrayRef = Arc::new(StringArray::from_iter_values(names.iter()));
-    if names.len() <= 1 << 8 {
-        let keys: Vec<u8> = rows.iter().map(|name| *name as u8).collect();
-        return Ok(Arc::new(DictionaryArray::<UInt8Type>::try_new(UInt8Array::from(keys), values)?));
-    }
-    if names.len() <= 1 << 16 {
-        let keys: Vec<u16> = rows.iter().map(|name| *name as u16).collect();
-        return Ok(Arc::new(DictionaryArray::<UInt16Type>::try_new(UInt16Array::from(keys), values)?));
-    }
-    Ok(Arc::new(StringArray::from_iter_values(rows.iter().map(|name| names.get(*name)))))
+fn key_column(names: &Names, keys: Keys) -> Result<ArrayRef, ArrowError> {
+    let values = || Arc::new(StringArray::from_iter_values(names.iter()));
+    Ok(match keys {
+        Keys::Byte(keys) => Arc::new(DictionaryArray::<UInt8Type>::try_new(UInt8Array::from(keys), values())?),
+        Keys::Short(keys) => Arc::new(DictionaryArray::<UInt16Type>::try_new(UInt16Array::from(keys), values())?),
+        Keys::Wide(keys) => Arc::new(StringArray::from_iter_values(keys.iter().map(|name| names.get(*name)))),
+    })
 }

@@ -5,6 +5,7 @@
 //! in order by counting.
 
 mod any;
+mod bulk;
 mod layout;
 mod names;
 mod rows;
@@ -17,12 +18,13 @@ use arrow::error::ArrowError;
 
 use crate::text::{same, utf8};
 pub(crate) use any::AnyValues;
+pub(crate) use bulk::{Cached, TextIds};
 pub(crate) use layout::LaidOut;
 pub(crate) use names::NameId;
 use names::Names;
 pub(crate) use rows::Ordering;
 pub use rows::ParentIds;
-use values::{Integers, Recent, Strings, ValueId};
+use values::{Recent, Strings, ValueId};
 
 /// Type of an attribute value, by its number in OTAP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +48,9 @@ struct Column {
     name: NameId,
     kind: Kind,
     parents: Vec<u16>,
+    /// Numbers of the values; integers stand for themselves in `integers`.
     values: Vec<ValueId>,
+    integers: Vec<i64>,
     /// Not all values are the same.
     varies: bool,
     lookups: Lookups,
@@ -73,8 +77,17 @@ impl Lookups {
 impl Column {
     /// An empty column with room for so many values.
     fn new(name: NameId, kind: Kind, room: usize) -> Self {
-        let (parents, values) = (Vec::with_capacity(room), Vec::with_capacity(room));
-        Self { name, kind, parents, values, varies: false, lookups: Lookups::default(), recent: Recent::default() }
+        let (numbers, integers) = if kind == Kind::Integer { (0, room) } else { (room, 0) };
+        Self {
+            name,
+            kind,
+            parents: Vec::with_capacity(room),
+            values: Vec::with_capacity(numbers),
+            integers: Vec::with_capacity(integers),
+            varies: false,
+            lookups: Lookups::default(),
+            recent: Recent::default(),
+        }
     }
 
     #[inline]
@@ -88,6 +101,13 @@ impl Column {
         self.varies |= self.values.last().is_some_and(|last| *last != value);
         self.parents.extend(parents);
         self.values.resize(self.parents.len(), value);
+    }
+
+    #[inline]
+    fn push_integer(&mut self, parent: u16, value: i64) {
+        self.varies |= self.integers.last().is_some_and(|last| *last != value);
+        self.parents.push(parent);
+        self.integers.push(value);
     }
 
     /// Equal values have equal numbers wherever they are, and not only next to each other.
@@ -131,7 +151,6 @@ pub(crate) struct AttributeTable {
     /// Maps and lists as CBOR.
     serialized: Strings,
     blobs: Strings,
-    integers: Integers,
     doubles: Vec<f64>,
     /// Readers may differ on whether two values that follow each other are equal.
     ambiguous: bool,
@@ -149,7 +168,6 @@ impl AttributeTable {
             texts: Strings::new(),
             serialized: Strings::new(),
             blobs: Strings::new(),
-            integers: Integers::default(),
             doubles: Vec::new(),
             ambiguous: false,
             parents: 0,
@@ -165,6 +183,11 @@ impl AttributeTable {
     /// Bytes of values of variable length.
     pub(crate) fn bytes(&self) -> usize {
         self.texts.bytes() + self.serialized.bytes() + self.blobs.bytes()
+    }
+
+    /// The number of a name, which is added if it is new.
+    pub(crate) fn number_of_name(&mut self, name: &str) -> NameId {
+        self.names.resolve(NameId::MAX, name.as_bytes())
     }
 
     /// Position of the column of a name and type.
@@ -201,8 +224,9 @@ impl AttributeTable {
     pub(crate) fn int_of_all(&mut self, parents: Range<u16>, name: NameId, value: i64) {
         let column = self.column(name, Kind::Integer);
         let column = &mut self.columns[column];
-        let id = self.integers.intern(value);
-        column.push_all(parents, id);
+        column.varies |= column.integers.last().is_some_and(|last| *last != value);
+        column.parents.extend(parents);
+        column.integers.resize(column.parents.len(), value);
     }
 
     /// Begins to bring the rows into their order. Gives nothing if there are none.
@@ -303,11 +327,7 @@ impl<'t> AttributeWriter<'t> {
     /// An integer value.
     pub(crate) fn int(&mut self, name: impl AttributeName, value: i64) {
         let column = self.column(name, Kind::Integer);
-        let (integers, column) = (&mut self.table.integers, &mut self.table.columns[column]);
-        match column.values.last() {
-            Some(last) if integers.get(*last) == value => column.push(self.parent, *last),
-            _ => column.push(self.parent, integers.intern(value)),
-        }
+        self.table.columns[column].push_integer(self.parent, value);
     }
 
     /// A floating point value.

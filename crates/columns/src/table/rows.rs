@@ -1,7 +1,8 @@
 //! The rows of an attribute table in their order.
 
-use super::values::{Sparse, ValueId};
+use super::values::{Integers, Sparse, Strings, ValueId, are_diverse};
 use super::{AttributeTable, Column, Kind, LaidOut, NameId};
+use crate::text::same;
 
 /// How parent ids are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -17,16 +18,71 @@ pub enum ParentIds {
     Transport,
 }
 
-/// The rows in their final order. `values` are numbers among the values of the row's kind.
+/// The rows in their final order.
 #[derive(Debug)]
 pub(super) struct Rows {
     pub(super) parents: Vec<u16>,
-    pub(super) names: Vec<NameId>,
+    pub(super) names: Keys,
     pub(super) kinds: Vec<u8>,
-    pub(super) values: Vec<ValueId>,
+    /// Numbers among the values of the row's kind; none of integers that are written as they are.
+    values: Vec<ValueId>,
+    pub(super) integers: IntegerForm,
     pub(super) encoding: ParentIds,
-    /// Where the rows of each kind end, in the order of kinds.
-    ends: Vec<(Kind, usize)>,
+    /// Where the rows and the values of each kind end, in the order of kinds.
+    ends: Vec<(Kind, usize, usize)>,
+}
+
+/// Names by their numbers, in the narrowest form that suffices.
+#[derive(Debug)]
+pub(super) enum Keys {
+    Byte(Vec<u8>),
+    Short(Vec<u16>),
+    Wide(Vec<NameId>),
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "numbers are below the number of names")]
+impl Keys {
+    fn new(names: usize, rows: usize) -> Self {
+        match names {
+            ..=0x100 => Self::Byte(Vec::with_capacity(rows)),
+            0x101..=0x1_0000 => Self::Short(Vec::with_capacity(rows)),
+            _ => Self::Wide(Vec::with_capacity(rows)),
+        }
+    }
+
+    fn fill(&mut self, rows: usize, name: NameId) {
+        match self {
+            Self::Byte(keys) => keys.resize(rows, name as u8),
+            Self::Short(keys) => keys.resize(rows, name as u16),
+            Self::Wide(keys) => keys.resize(rows, name),
+        }
+    }
+}
+
+/// How the integers of a table are written: as a dictionary, unless a good part of them are all different.
+#[derive(Debug)]
+pub(super) enum IntegerForm {
+    Dictionary(Integers),
+    /// All rows up to the last integer, 0 where there is none.
+    Plain(Vec<i64>),
+}
+
+/// Integers looked at, at most, to find their form.
+const SAMPLED_COLUMNS: usize = 64;
+
+impl IntegerForm {
+    /// Plain if more than a quarter of the integers are in columns of mostly different values.
+    fn of(columns: &[Column]) -> Self {
+        let integers = columns.iter().filter(|column| column.kind == Kind::Integer);
+        let (mut all, mut diverse) = (0, 0);
+        for column in integers.take(SAMPLED_COLUMNS) {
+            all += column.integers.len();
+            if column.varies && are_diverse(&column.integers) {
+                diverse += column.integers.len();
+            }
+        }
+        if diverse * 4 > all { Self::Plain(Vec::new()) } else { Self::Dictionary(Integers::default()) }
+    }
 }
 
 /// Rows after which a step of bringing them into order ends.
@@ -46,12 +102,17 @@ impl Ordering {
         let mut columns = std::mem::take(&mut table.columns);
         // Stable: columns of one kind stay in the order in which they appeared.
         columns.sort_by_key(|column| column.kind);
-        let length = columns.iter().map(|column| column.parents.len()).sum();
+        let length: usize = columns.iter().map(|column| column.parents.len()).sum();
+        let numbered: usize = columns.iter().map(|column| column.values.len()).sum();
         let rows = Rows {
             parents: Vec::with_capacity(length),
-            names: Vec::with_capacity(length),
+            names: Keys::new(table.names.len(), length),
             kinds: Vec::with_capacity(length),
-            values: Vec::with_capacity(length),
+            values: Vec::with_capacity(numbered),
+            integers: match IntegerForm::of(&columns) {
+                IntegerForm::Plain(_) => IntegerForm::Plain(Vec::with_capacity(length)),
+                dictionary => dictionary,
+            },
             // Differences need an agreement on which rows are equal.
             encoding: if table.ambiguous { ParentIds::Plain } else { wanted },
             ends: Vec::new(),
@@ -64,7 +125,7 @@ impl Ordering {
         let start = self.rows.parents.len();
         while self.rows.parents.len() < start + STEP_ROWS {
             match self.columns.next() {
-                Some(column) => self.rows.append(&column, &mut self.groups),
+                Some(column) => self.rows.append(column, &self.table, &mut self.groups),
                 None => return true,
             }
         }
@@ -78,51 +139,109 @@ impl Ordering {
 }
 
 impl Rows {
-    fn append(&mut self, column: &Column, groups: &mut Groups) {
-        let start = self.parents.len();
-        if self.encoding == ParentIds::Plain || column.kind == Kind::Map || column.kind == Kind::List {
+    fn append(&mut self, mut column: Column, table: &AttributeTable, groups: &mut Groups) {
+        if column.kind == Kind::Integer {
+            self.integers(&mut column, groups);
+        } else {
+            self.numbered(&column, table, groups);
+        }
+        self.names.fill(self.parents.len(), column.name);
+        self.kinds.resize(self.parents.len(), column.kind as u8);
+        self.ends.push((column.kind, self.parents.len(), self.values.len()));
+    }
+
+    fn numbered(&mut self, column: &Column, table: &AttributeTable, groups: &mut Groups) {
+        let (start, start_values) = (self.parents.len(), self.values.len());
+        let stays = self.encoding == ParentIds::Plain || column.kind == Kind::Map || column.kind == Kind::List;
+        if stays || !column.varies || !column.tells_values_apart() {
             self.parents.extend_from_slice(&column.parents);
             self.values.extend_from_slice(&column.values);
         } else {
-            if column.varies && column.tells_values_apart() {
-                groups.append(column, self);
-            } else {
-                self.parents.extend_from_slice(&column.parents);
-                self.values.extend_from_slice(&column.values);
-            }
-            differences(&mut self.parents[start..], &self.values[start..]);
+            groups.append(&column.parents, &column.values, &mut self.parents, &mut self.values);
         }
-        self.names.resize(self.parents.len(), column.name);
-        self.kinds.resize(self.parents.len(), column.kind as u8);
-        self.ends.push((column.kind, self.parents.len()));
+        if stays {
+            return;
+        }
+        let values = self.values.get(start_values..).unwrap_or_default();
+        // Numbers may differ where values do not.
+        let contents = match column.kind {
+            _ if column.tells_values_apart() => None,
+            Kind::Text => Some(&table.texts),
+            Kind::Bytes => Some(&table.blobs),
+            _ => None,
+        };
+        let equal_contents =
+            |a: ValueId, b: ValueId| contents.is_some_and(|contents: &Strings| same(contents.get(a), contents.get(b)));
+        differences(&mut self.parents[start..], values, |a, b| a == b || equal_contents(*a, *b));
     }
-}
 
-impl Rows {
+    fn integers(&mut self, column: &mut Column, groups: &mut Groups) {
+        let start = self.parents.len();
+        let is_plain = self.encoding == ParentIds::Plain;
+        match &mut self.integers {
+            IntegerForm::Dictionary(known) => {
+                column.values = known.intern_all(&column.integers);
+                let start_values = self.values.len();
+                if is_plain || !column.varies {
+                    self.parents.extend_from_slice(&column.parents);
+                    self.values.append(&mut column.values);
+                } else {
+                    groups.append(&column.parents, &column.values, &mut self.parents, &mut self.values);
+                }
+                if !is_plain {
+                    differences(&mut self.parents[start..], &self.values[start_values..], |a, b| a == b);
+                }
+            }
+            IntegerForm::Plain(integers) => {
+                integers.resize(start, 0);
+                if is_plain || !column.varies || are_diverse(&column.integers) {
+                    self.parents.extend_from_slice(&column.parents);
+                    integers.extend_from_slice(&column.integers);
+                } else {
+                    let mut known = Integers::default();
+                    let ids = known.intern_all(&column.integers);
+                    let mut grouped = Vec::with_capacity(ids.len());
+                    groups.append(&column.parents, &ids, &mut self.parents, &mut grouped);
+                    integers.extend(grouped.iter().map(|id| known.get(*id)));
+                }
+                if !is_plain {
+                    differences(&mut self.parents[start..], &integers[start..], |a, b| a == b);
+                }
+            }
+        }
+    }
+
+    /// Rows before those of `kind`.
+    pub(super) fn before(&self, kind: Kind) -> usize {
+        self.end_of(|other| other < kind).0
+    }
+
+    fn end_of(&self, is_it: impl Fn(Kind) -> bool) -> (usize, usize) {
+        let end = self.ends.iter().rev().find(|(kind, ..)| is_it(*kind));
+        end.map_or((0, 0), |(_, rows, values)| (*rows, *values))
+    }
+
     /// The values of the rows of two kinds that share a column. Nothing if there are none.
     pub(super) fn only(&self, kinds: [Kind; 2]) -> Option<Sparse<'_>> {
-        let end_of = |is_it: &dyn Fn(Kind) -> bool| {
-            self.ends.iter().rev().find(|(kind, _)| is_it(*kind)).map_or(0, |(_, end)| *end)
-        };
-        let before = end_of(&|kind| kind < kinds[0]);
-        let end = end_of(&|kind| kind <= kinds[1]);
-        let values = self.values.get(before..end)?;
-        (!values.is_empty()).then_some(Sparse { before, values, length: self.values.len() })
+        let (before, start) = self.end_of(|kind| kind < kinds[0]);
+        let (_, end) = self.end_of(|kind| kind <= kinds[1]);
+        let values = self.values.get(start..end)?;
+        (!values.is_empty()).then_some(Sparse { before, values, length: self.parents.len() })
     }
 }
 
 /// Replaces the parent ids of rows that have the value of the row before by the difference to that row's.
-fn differences(parents: &mut [u16], values: &[ValueId]) {
-    let mut before = None;
+fn differences<T>(parents: &mut [u16], values: &[T], are_equal: impl Fn(&T, &T) -> bool) {
+    let mut before: Option<(u16, &T)> = None;
     for (parent, value) in parents.iter_mut().zip(values) {
         let absolute = *parent;
         if let Some((last, last_value)) = before
-            && last_value == *value
+            && are_equal(last_value, value)
         {
             // The parents of one value ascend.
             *parent = absolute - last;
         }
-        before = Some((absolute, *value));
+        before = Some((absolute, value));
     }
 }
 
@@ -137,14 +256,20 @@ struct Groups {
 }
 
 impl Groups {
-    fn append(&mut self, column: &Column, rows: &mut Rows) {
+    fn append(
+        &mut self,
+        parents: &[u16],
+        values: &[ValueId],
+        all_parents: &mut Vec<u16>,
+        all_values: &mut Vec<ValueId>,
+    ) {
         self.column += 1;
         self.places.clear();
-        let largest = column.values.iter().max().map_or(0, |largest| usize::try_from(*largest).unwrap_or(0));
+        let largest = values.iter().max().map_or(0, |largest| usize::try_from(*largest).unwrap_or(0));
         if self.of_value.len() <= largest {
             self.of_value.resize(largest + 1, (0, 0));
         }
-        for value in &column.values {
+        for value in values {
             let (group, column) = &mut self.of_value[usize::try_from(*value).unwrap_or(0)];
             if *column != self.column {
                 (*group, *column) = (u32::try_from(self.places.len()).unwrap_or(u32::MAX), self.column);
@@ -152,20 +277,21 @@ impl Groups {
             }
             self.places[usize::try_from(*group).unwrap_or(0)] += 1;
         }
-        let start = rows.parents.len();
-        let mut next = start;
+        let mut next = 0;
         for place in &mut self.places {
             let count = *place;
             *place = next;
             next += count;
         }
-        rows.parents.resize(next, 0);
-        rows.values.resize(next, 0);
-        for (parent, value) in column.parents.iter().zip(&column.values) {
+        let (start, start_values) = (all_parents.len(), all_values.len());
+        all_parents.resize(start + next, 0);
+        all_values.resize(start_values + next, 0);
+        let (out_parents, out_values) = (&mut all_parents[start..], &mut all_values[start_values..]);
+        for (parent, value) in parents.iter().zip(values) {
             let (group, _) = self.of_value[usize::try_from(*value).unwrap_or(0)];
             let place = &mut self.places[usize::try_from(group).unwrap_or(0)];
-            rows.parents[*place] = *parent;
-            rows.values[*place] = *value;
+            out_parents[*place] = *parent;
+            out_values[*place] = *value;
             *place += 1;
         }
     }

@@ -33,7 +33,7 @@ pub(super) struct Strings {
 }
 
 /// No value.
-const NO_VALUE: ValueId = ValueId::MAX;
+pub(super) const NO_VALUE: ValueId = ValueId::MAX;
 
 /// Values that were looked for not long ago, by a hash that costs next to nothing: most columns have few different values,
 /// and a value that is here need not be looked up by a good one.
@@ -176,6 +176,17 @@ fn value<'b>(bytes: &'b [u8], offsets: &[i32], id: ValueId) -> &'b [u8] {
     bytes.get(at(index)..at(index + 1)).unwrap_or_default()
 }
 
+/// Rows that are valid from `start` to `end` only; nothing if those are all.
+pub(super) fn valid_between(start: usize, end: usize, length: usize) -> Option<NullBuffer> {
+    (end - start < length).then(|| {
+        let mut valid = BooleanBufferBuilder::new(length);
+        valid.append_n(start, false);
+        valid.append_n(end - start, true);
+        valid.append_n(length - end, false);
+        NullBuffer::new(valid.finish())
+    })
+}
+
 /// A column of which some rows in a stretch have values, and all others none.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sparse<'v> {
@@ -199,13 +210,7 @@ impl Sparse<'_> {
     }
 
     pub(super) fn nulls(&self) -> Option<NullBuffer> {
-        (self.values.len() < self.length).then(|| {
-            let mut valid = BooleanBufferBuilder::new(self.length);
-            valid.append_n(self.before, false);
-            valid.append_n(self.values.len(), true);
-            valid.append_n(self.length - self.end(), false);
-            NullBuffer::new(valid.finish())
-        })
+        valid_between(self.before, self.end(), self.length)
     }
 
     /// All rows by numbers among `values`, of which there are at most [`DICTIONARY_SIZE`].
@@ -232,7 +237,21 @@ impl Integers {
         usize::try_from(id).ok().and_then(|index| self.values.get(index)).copied().unwrap_or(0)
     }
 
-    pub(super) fn intern(&mut self, value: i64) -> ValueId {
+    /// The numbers of `values`.
+    pub(super) fn intern_all(&mut self, values: &[i64]) -> Vec<ValueId> {
+        let mut before = None;
+        let ids = values.iter().map(|value| match before {
+            Some((known, id)) if known == *value => id,
+            _ => {
+                let id = self.intern(*value);
+                before = Some((*value, id));
+                id
+            }
+        });
+        ids.collect()
+    }
+
+    fn intern(&mut self, value: i64) -> ValueId {
         *self.index.entry(value).or_insert_with(|| {
             self.values.push(value);
             ValueId::try_from(self.values.len() - 1).unwrap_or(ValueId::MAX)
@@ -247,4 +266,29 @@ impl Integers {
         let values: Vec<i64> = column.rows().iter().map(|id| self.get(*id)).collect();
         Ok(Arc::new(Int64Array::try_new(ScalarBuffer::from(values), column.nulls())?))
     }
+}
+
+/// Values looked at to judge how many are different.
+const SAMPLE: usize = 1_024;
+/// Fewer values than this are never judged diverse.
+const SAMPLE_MIN: usize = 64;
+
+/// Whether more than half of some values spread over all are different, as far as a small set of bits tells: then a
+/// dictionary of them costs more than it saves.
+pub(super) fn are_diverse(values: &[i64]) -> bool {
+    if values.len() < SAMPLE_MIN {
+        return false;
+    }
+    let stride = values.len().div_ceil(SAMPLE);
+    let mut seen = [0_u64; 128];
+    let (mut looked_at, mut different) = (0, 0);
+    for value in values.iter().step_by(stride) {
+        // Multiplication carries what is different up into the bits that are taken: 7 for the word, 6 for the bit.
+        let mixed = value.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let (word, bit) = (&mut seen[(mixed >> 57) as usize], 1 << ((mixed >> 51) & 63));
+        different += u32::from(*word & bit == 0);
+        *word |= bit;
+        looked_at += 1;
+    }
+    different * 2 > looked_at
 }
