@@ -42,6 +42,22 @@ pub(crate) mod bytes {
     }
 }
 
+/// An address to listen on, `IP:PORT`.
+pub(crate) mod address {
+    use std::net::SocketAddr;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer};
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        value.as_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            D::Error::custom(format!("`{text}` is no address, expected IP:PORT such as `0.0.0.0:514` or `[::]:514`"))
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;
@@ -61,6 +77,12 @@ mod tests {
     struct Inner {
         #[serde(deserialize_with = "bytes::deserialize")]
         size: usize,
+        #[serde(default = "nowhere", deserialize_with = "address::deserialize")]
+        listening_addr: std::net::SocketAddr,
+    }
+
+    fn nowhere() -> std::net::SocketAddr {
+        ([0, 0, 0, 0], 0).into()
     }
 
     /// The whole path of a bad key is named, with what was found and what is allowed.
@@ -71,6 +93,16 @@ mod tests {
         assert!(unknown.contains("config.inner.sise") && unknown.contains("expected `size`"), "{unknown}");
         let kind = message(json!({"inner": {"size": true}}));
         assert!(kind.contains("config.inner.size"), "{kind}");
+    }
+
+    /// Names of hosts are no addresses, and what is wanted is said.
+    #[test]
+    fn addresses_are_explained() {
+        let read = |address| parse::<Outer>(&json!({"inner": {"size": 1, "listening_addr": address}}));
+        let outer = read("[::1]:514").expect("valid");
+        assert_eq!(outer.inner.map(|inner| inner.listening_addr.port()), Some(514));
+        let error = read("localhost:514").expect_err("refused").to_string();
+        assert!(error.contains("config.inner.listening_addr: `localhost:514`") && error.contains("IP:PORT"), "{error}");
     }
 
     /// An omitted config is an empty one; sizes take units.

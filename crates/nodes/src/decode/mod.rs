@@ -9,7 +9,10 @@ use std::io::{self, Write};
 
 use catchment_columns::{ColumnsError, Job, Step, json};
 
-pub use ipfix::{IpfixOptions, ipfix};
+pub use ipfix::{
+    AttributesAt, Biflow, Enumerations, FlowMapping, FlowSchema, IpfixOptions, IpfixProfile, OptionsData, SamplingUse,
+    SonicMapping, SonicNames, TimeForm, ipfix,
+};
 pub use syslog::{NonUtf8, RowOptions, Schema, StructuredDataForm, SyslogFraming, SyslogOptions, syslog};
 
 /// What came of a run.

@@ -2,8 +2,8 @@
 
 use crate::accounts::{self, Account, NodeName};
 
-/// Items are messages (syslog) or records (IPFIX). `received = sent + shed + rate limited + failed + waiting` at
-/// any time.
+/// Items are messages (syslog) or records (IPFIX). `received = sent + shed + rate limited + unused + failed +
+/// waiting` at any time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Books {
     /// Items taken in.
@@ -14,6 +14,8 @@ pub(crate) struct Books {
     pub(crate) shed: u64,
     /// Items dropped because their sender was over its rate.
     pub(crate) rate_limited: u64,
+    /// Items that no rule of the configuration asks for.
+    pub(crate) unused: u64,
     /// Items lost because a batch could not be built or handed on.
     pub(crate) failed: u64,
     /// Sent items that the end of the pipeline has acknowledged.
@@ -31,7 +33,7 @@ pub(crate) struct Books {
 impl Books {
     /// Items taken in and not yet sent or dropped.
     pub(crate) fn waiting(&self) -> u64 {
-        self.received.saturating_sub(self.sent + self.shed + self.rate_limited + self.failed)
+        self.received.saturating_sub(self.sent + self.shed + self.rate_limited + self.unused + self.failed)
     }
 
     /// Sent items whose outcome is not known yet.
@@ -51,7 +53,12 @@ impl Books {
             items,
             received: self.received,
             sent: self.sent,
-            dropped: vec![("shed", self.shed), ("rate limited", self.rate_limited), ("failed", self.failed)],
+            dropped: vec![
+                ("shed", self.shed),
+                ("rate limited", self.rate_limited),
+                ("unused", self.unused),
+                ("failed", self.failed),
+            ],
             in_flight: self.waiting(),
             notes: outcome.into_iter().chain(notes).collect(),
         });

@@ -48,7 +48,7 @@ pub(super) async fn emit<P: Pending>(
     let mut out = Out { intake, effects, left: items, items, bytes, oldest };
     let sent = match payload {
         Payload::Job(job) => out.decoded(job).await,
-        Payload::Encoded(encoding, payload) => out.encoded(encoding, payload).await,
+        Payload::Encoded(encoding, signal, payloads) => out.encoded(&encoding, signal, payloads).await,
     };
     out.intake.books_mut().failed += out.left;
     sent
@@ -91,7 +91,7 @@ impl<P: Pending> Out<P> {
                         column.map(Arc::downgrade)
                     });
                     let is_alive = Box::new(move || column.as_ref().is_some_and(|column| column.strong_count() > 0));
-                    let count = records.num_items() as u64;
+                    let count = job.items_in_batch().unwrap_or(records.num_items() as u64);
                     if let Err(error) = self.send(records.into(), count, is_alive).await {
                         break Err(error);
                     }
@@ -106,30 +106,40 @@ impl<P: Pending> Out<P> {
                 }
             }
         };
+        let unused = job.unused_items().min(self.left);
+        self.left -= unused;
+        self.intake.books_mut().unused += unused;
         self.intake.done(&job);
         self.intake.durations_mut().decode.record(worked.as_secs_f64());
         result
     }
 
-    async fn encoded(&mut self, encoding: PdataEncoding, payload: Vec<u8>) -> Result<(), Error> {
-        let alive = Arc::new(());
-        let weak = Arc::downgrade(&alive);
-        let payload = Bytes::from_owner(Tracked { payload, _alive: alive });
-        let registry = self.effects.codec_service().registry();
-        match EncodedPdata::new(registry, &encoding, SignalType::Logs, payload) {
-            Ok(encoded) => {
-                let is_alive = Box::new(move || weak.strong_count() > 0);
-                self.send(encoded.into(), self.items, is_alive).await
-            }
-            Err(error) => {
-                otel_arrow_dfe_telemetry::otel_error!(
-                    "ingest.batch_failed",
-                    error = %error,
-                    message = "the engine does not know the encoding of a batch; its records are lost and counted as failed"
-                );
-                Ok(())
+    async fn encoded(
+        &mut self,
+        encoding: &PdataEncoding,
+        signal: SignalType,
+        payloads: Vec<(u64, Vec<u8>)>,
+    ) -> Result<(), Error> {
+        for (items, payload) in payloads {
+            let alive = Arc::new(());
+            let weak = Arc::downgrade(&alive);
+            let payload = Bytes::from_owner(Tracked { payload, _alive: alive });
+            let encoded = EncodedPdata::new(self.effects.codec_service().registry(), encoding, signal, payload);
+            match encoded {
+                Ok(encoded) => {
+                    let is_alive = Box::new(move || weak.strong_count() > 0);
+                    self.send(encoded.into(), items, is_alive).await?;
+                }
+                Err(error) => {
+                    otel_arrow_dfe_telemetry::otel_error!(
+                        "ingest.batch_failed",
+                        error = %error,
+                        message = "the engine does not know the encoding of a batch; its records are lost and counted as failed"
+                    );
+                }
             }
         }
+        Ok(())
     }
 
     async fn send(&mut self, payload: OtapPayload, items: u64, is_alive: Box<dyn Fn() -> bool>) -> Result<(), Error> {

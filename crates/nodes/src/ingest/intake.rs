@@ -4,6 +4,7 @@ use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::time::Duration;
 
 use catchment_columns::Job;
+use otel_arrow_dfe_config::SignalType;
 use otel_arrow_dfe_config::error::Error;
 use otel_arrow_dfe_engine::memory_limiter::{LocalReceiverAdmissionState, MemoryPressureChanged};
 use otel_arrow_dfe_pdata_codec::PdataEncoding;
@@ -81,8 +82,9 @@ pub(crate) trait Pending: 'static {
 pub(crate) enum Payload<J> {
     /// It is decoded here.
     Job(J),
-    /// It goes out as it is, in an encoding that the engine can decode.
-    Encoded(PdataEncoding, Vec<u8>),
+    /// It goes out as it is, in an encoding that the engine can decode: as payloads with their items, each of which decodes to
+    /// one batch.
+    Encoded(PdataEncoding, SignalType, Vec<(u64, Vec<u8>)>),
 }
 
 /// A batch taken out.
@@ -192,10 +194,8 @@ impl<P: Pending> Intake<P> {
     /// Adds input by `push`, which gives the number of items it added. If it may be shed and memory is short, nothing is
     /// added and `items_if_shed` items are counted as shed; true if so.
     pub(crate) fn add(&self, items_if_shed: u64, under: UnderPressure, push: impl FnOnce(&mut P) -> u64) -> bool {
-        if under == UnderPressure::Shed && self.pressure.should_shed_ingress() {
-            let mut books = self.books.borrow_mut();
-            books.received += items_if_shed;
-            books.shed += items_if_shed;
+        if self.sheds(under) {
+            self.shed(items_if_shed);
             return true;
         }
         let added = push(&mut self.pending.borrow_mut());
@@ -208,6 +208,18 @@ impl<P: Pending> Intake<P> {
             self.arrived.notify_one();
         }
         false
+    }
+
+    /// Whether input is to be dropped now, for a source that finds out only then how much it would have been.
+    pub(crate) fn sheds(&self, under: UnderPressure) -> bool {
+        under == UnderPressure::Shed && self.pressure.should_shed_ingress()
+    }
+
+    /// Counts input that was dropped because [`Intake::sheds`] said so.
+    pub(crate) fn shed(&self, items: u64) {
+        let mut books = self.books.borrow_mut();
+        books.received += items;
+        books.shed += items;
     }
 
     /// Whether a source must wait before it adds more. This is what pushes back on senders when the next node is slow.
@@ -301,4 +313,4 @@ impl<P: Pending> Intake<P> {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

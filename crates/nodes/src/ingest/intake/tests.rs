@@ -9,16 +9,16 @@ use super::*;
 
 /// Items of one byte.
 #[derive(Default)]
-pub(in crate::ingest) struct Fake(usize);
+pub(crate) struct Fake(usize);
 
 impl Fake {
-    pub(in crate::ingest) fn intake(max_messages: usize) -> Intake<Self> {
+    pub(crate) fn intake(max_messages: usize) -> Intake<Self> {
         let limits = BatchConfig { max_messages, ..BatchConfig::default() };
         let pressure = LocalReceiverAdmissionState::from_process_state(&MemoryPressureState::default());
         Intake::new(Self::default(), limits, MaxInFlight(4), pressure)
     }
 
-    pub(in crate::ingest) fn push(intake: &Intake<Self>) {
+    pub(crate) fn push(intake: &Intake<Self>) {
         let _ = intake.add(1, UnderPressure::Shed, |fake| {
             fake.0 += 1;
             1
@@ -26,7 +26,7 @@ impl Fake {
     }
 }
 
-pub(in crate::ingest) struct Nothing;
+pub(crate) struct Nothing;
 
 impl Job for Nothing {
     fn step(&mut self, _: Budget) -> Result<Step, ColumnsError> {

@@ -1,16 +1,26 @@
-//! `urn:catchment:receiver:ipfix`: IPFIX, NetFlow v9 and v5 over UDP, and from files.
+//! `urn:catchment:receiver:ipfix`: IPFIX, NetFlow v9 and v5 over UDP, TCP and TLS, from files, and SONiC's telemetry.
 //!
-//! `config.rs` reads the configuration, `udp.rs` and `replay.rs` take datagrams, `shared.rs` admits them: headers,
-//! sequence numbers and templates at once, records later by decode jobs (`crate::ingest`). The protocol itself is in
-//! `catchment-ipfix`, the mapping to columns in `catchment-columns`.
+//! `config.rs` reads the configuration. `udp.rs`, `tcp.rs` with `connection.rs`, `replay.rs` and `sources/` take datagrams
+//! and messages; `flows.rs` and `sonic.rs` admit them: headers, sequence numbers and templates at once, records later by
+//! decode jobs (`pending.rs`, `crate::ingest`). `shared.rs` is what they have in common, `start.rs` opens the sources.
+//! The protocol itself is in `catchment-ipfix`, the mapping to columns in `catchment-columns`.
 
 otel_arrow_dfe_telemetry::otel_component_scope!(urn = IPFIX_RECEIVER_URN, target = "catchment.receiver.ipfix");
 
 mod config;
-mod exporters;
+mod connection;
+mod exporter_metrics;
+mod flows;
 mod metrics;
+mod pending;
+mod problem_metrics;
 mod replay;
 mod shared;
+mod sonic;
+mod sources;
+mod start;
+mod tcp;
+mod template_cache;
 mod udp;
 
 use std::rc::Rc;
@@ -33,15 +43,16 @@ use otel_arrow_dfe_engine::wiring_contract::WiringContract;
 use otel_arrow_dfe_otap::OTAP_RECEIVER_FACTORIES;
 use otel_arrow_dfe_otap::pdata::OtapPdata;
 use otel_arrow_dfe_telemetry::metrics::MetricSet;
-use tokio::task::JoinSet;
 
 use crate::accounts::NodeName;
 use crate::drain::{Input, PipelineInstance};
-use crate::ingest;
+use crate::ingest::{self, Rates};
 use config::Config;
-pub(crate) use exporters::Exporters;
+use exporter_metrics::ExporterReports;
 use metrics::{IpfixMetrics, Metrics};
+use problem_metrics::{ProblemMetrics, ProblemReports};
 use shared::Shared;
+use start::Started;
 
 /// URN of the node.
 pub const IPFIX_RECEIVER_URN: &str = "urn:catchment:receiver:ipfix";
@@ -59,12 +70,21 @@ pub static IPFIX_RECEIVER: ReceiverFactory<OtapPdata> = ReceiverFactory {
              _capabilities: &Capabilities| {
         let config = Config::parse(&node_config.config)?;
         ingest::check_cores(config.replay.as_ref(), pipeline.num_cores())?;
+        config.check_cores(pipeline.num_cores())?;
+        let pressure = LocalReceiverAdmissionState::from_process_state(&pipeline.memory_pressure_state());
+        let rates = Rates::bind(&pipeline, pressure.clone(), config.max_datagrams_per_second_per_source)?;
+        let name = NodeName::of(&pipeline);
         let receiver = IpfixReceiver {
+            reports: Reports {
+                receiver: IpfixMetrics::register(&pipeline),
+                problems: ProblemReports::new(ProblemMetrics::register(&pipeline)),
+                exporters: ExporterReports::new(&pipeline, config.exporter_metrics),
+            },
+            shared: Shared::new(&config, pressure, rates, name.clone())?,
             config,
-            name: NodeName::of(&pipeline),
+            name,
             pipeline: PipelineInstance::of(&pipeline),
-            metrics: IpfixMetrics::register(&pipeline),
-            pressure: LocalReceiverAdmissionState::from_process_state(&pipeline.memory_pressure_state()),
+            cores: pipeline.num_cores(),
         };
         Ok(ReceiverWrapper::local(receiver, node, node_config, receiver_config).with_startup_readiness())
     },
@@ -73,12 +93,20 @@ pub static IPFIX_RECEIVER: ReceiverFactory<OtapPdata> = ReceiverFactory {
     validate_config: |config| Config::parse(config).map(|_| ()),
 };
 
+/// The metric sets.
+struct Reports {
+    receiver: MetricSet<IpfixMetrics>,
+    problems: ProblemReports,
+    exporters: ExporterReports,
+}
+
 struct IpfixReceiver {
     config: Config,
+    shared: Shared,
     name: NodeName,
     pipeline: PipelineInstance,
-    metrics: MetricSet<IpfixMetrics>,
-    pressure: LocalReceiverAdmissionState,
+    cores: usize,
+    reports: Reports,
 }
 
 #[async_trait(?Send)]
@@ -88,25 +116,12 @@ impl local::Receiver<OtapPdata> for IpfixReceiver {
         control: local::ControlChannel<OtapPdata>,
         effects: local::EffectHandler<OtapPdata>,
     ) -> Result<TerminalState, Error> {
-        let Self { config, name, pipeline, metrics, pressure } = *self;
+        let Self { config, shared, name, pipeline, cores, reports } = *self;
         let input = Input::begin(pipeline);
-        let shared = Rc::new(Shared::new(&config, pressure, name.clone()));
-        let mut sources = JoinSet::new();
-        let mut claims = Vec::new();
-        if let Some(udp) = &config.udp {
-            let (ingress, claim) = ingest::udp_socket(&effects, &name, udp.listening_addr, udp.receive_buffer)?;
-            claims.push(claim);
-            let address = ingress.socket.local_addr().unwrap_or(udp.listening_addr);
-            otel_info!("ipfix_receiver.udp.listening", address = %address, receive_buffer_bytes = ingress.granted);
-            let _ = shared.drops.set(Rc::clone(&ingress.drops));
-            let _ = sources.spawn_local(udp::receive(ingress, Rc::clone(&shared)));
-        }
-        if let Some(replay) = &config.replay {
-            let reader = ingest::open_replay(&effects, replay, false, catchment_capture::DEFAULT_MAX_LINE_BYTES)?;
-            let _ = sources.spawn_local(replay::run(replay.clone(), reader, Rc::clone(&shared)));
-        }
+        let shared = Rc::new(shared);
+        let Started { sources, claims } = start::sources(&config, &name, cores, &effects, &shared).await?;
         effects.signal_ready();
-        let report = Metrics::new(metrics, Rc::clone(&shared));
+        let report = Metrics::new(reports.receiver, reports.problems, reports.exporters, Rc::clone(&shared));
         let intake = Rc::clone(&shared.intake);
         let ended = ingest::run(control, effects, intake, sources, report, input).await;
         drop(claims);

@@ -17,7 +17,7 @@ pub(super) async fn run(replay: ReplayConfig, reader: Reader<File>, shared: Rc<S
     ingest::replay(replay, reader, line_limit, stop, async |replayed| match replayed {
         Replayed::Packet(packet) => {
             shared.intake.let_on().await;
-            shared.take(&packet.payload, packet.source, now_unix_nano());
+            shared.take_replayed(&packet.payload, packet.source, now_unix_nano());
         }
         Replayed::Pass(counts) => {
             shared.totals.borrow_mut().replay_skipped += counts.skipped_total();

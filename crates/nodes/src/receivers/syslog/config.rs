@@ -9,12 +9,12 @@ use catchment_columns::syslog::{MAX_PREFIX_BYTES, NonUtf8, RowOptions, Schema, S
 use catchment_syslog::{FramerOptions, Framing, Zone};
 use ipnet::IpNet;
 use otel_arrow_dfe_config::error::Error;
-use otel_arrow_dfe_config::tls::TlsServerConfig;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::senders::Zones;
 use crate::config;
+use crate::ingest::tcp::{Limits, TlsConfig};
 use crate::ingest::{BatchConfig, MaxInFlight, ReceiveBuffer, ReplayConfig};
 
 /// The checked configuration.
@@ -82,6 +82,7 @@ struct SourceConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UdpConfig {
+    #[serde(deserialize_with = "config::address::deserialize")]
     pub(crate) listening_addr: SocketAddr,
     /// SO_RCVBUF; 8 MiB where it is left out, as far as the kernel grants it.
     pub(crate) receive_buffer: Option<ReceiveBuffer>,
@@ -93,6 +94,7 @@ pub(crate) struct UdpConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TcpConfig {
+    #[serde(deserialize_with = "config::address::deserialize")]
     pub(crate) listening_addr: SocketAddr,
     #[serde(default)]
     framing: FramingName,
@@ -112,69 +114,6 @@ pub(crate) struct TcpConfig {
     /// Put the subject of client certificates into the records.
     #[serde(default)]
     pub(super) tls_client_subject: bool,
-}
-
-/// The engine's settings of TLS servers. Its own type lets unknown keys pass; this does not.
-#[derive(Debug, Clone)]
-pub(super) struct TlsConfig(pub(super) TlsServerConfig);
-
-const TLS_KEYS: [&str; 10] = [
-    "cert_file",
-    "cert_pem",
-    "key_file",
-    "key_pem",
-    "client_ca_file",
-    "client_ca_pem",
-    "include_system_ca_certs_pool",
-    "watch_client_ca",
-    "reload_interval",
-    "handshake_timeout",
-];
-
-impl<'de> Deserialize<'de> for TlsConfig {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        use serde::de::Error;
-        let map = serde_json::Map::deserialize(deserializer)?;
-        if let Some(key) = map.keys().find(|key| !TLS_KEYS.contains(&key.as_str())) {
-            return Err(D::Error::custom(format!(
-                "unknown field `{key}`, expected one of `{}`",
-                TLS_KEYS.join("`, `")
-            )));
-        }
-        serde_json::from_value(Value::Object(map)).map(Self).map_err(D::Error::custom)
-    }
-}
-
-impl TlsConfig {
-    fn check(&self) -> Result<(), Error> {
-        let tls = &self.0;
-        let one = |file: bool, pem: bool, name: &str| {
-            if file == pem {
-                let found = if file { "both" } else { "neither" };
-                return Err(config::invalid(format!(
-                    "config.tcp.tls: {found} of `{name}_file` and `{name}_pem` given, expected one of them"
-                )));
-            }
-            Ok(())
-        };
-        one(tls.config.cert_file.is_some(), tls.config.cert_pem.is_some(), "cert")?;
-        one(tls.config.key_file.is_some(), tls.config.key_pem.is_some(), "key")?;
-        if tls.client_ca_file.is_some() && tls.client_ca_pem.is_some() {
-            return Err(config::invalid(
-                "config.tcp.tls: both `client_ca_file` and `client_ca_pem` given, expected at most one of them",
-            ));
-        }
-        if tls.watch_client_ca && tls.client_ca_file.is_none() {
-            return Err(config::invalid("config.tcp.tls.watch_client_ca: expected together with `client_ca_file`"));
-        }
-        Ok(())
-    }
-
-    /// Whether clients must show a certificate.
-    fn asks_clients(&self) -> bool {
-        let tls = &self.0;
-        tls.client_ca_file.is_some() || tls.client_ca_pem.is_some() || tls.include_system_ca_certs_pool == Some(true)
-    }
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -244,12 +183,12 @@ const fn max_message_size() -> usize {
     64 * 1024
 }
 
-const fn max_connections() -> usize {
-    1_024
+fn max_connections() -> usize {
+    Limits::default().max_connections
 }
 
-const fn max_buffered_bytes() -> usize {
-    64 * 1024 * 1024
+fn max_buffered_bytes() -> usize {
+    Limits::default().max_buffered_bytes
 }
 
 impl Config {
@@ -331,14 +270,7 @@ impl Config {
 
 impl TcpConfig {
     fn check(&self) -> Result<(), Error> {
-        config::within("tcp.max_connections", self.max_connections, 1, 1_000_000)?;
-        if let Some(most) = self.max_connections_per_source {
-            config::within("tcp.max_connections_per_source", most, 1, 1_000_000)?;
-        }
-        if let Some(idle) = self.idle_timeout {
-            config::within("tcp.idle_timeout (ms)", idle.as_millis(), 10, 366 * 24 * 3_600_000)?;
-        }
-        config::within("tcp.max_buffered_bytes", self.max_buffered_bytes, 1_024, 1 << 40)?;
+        self.limits().check()?;
         if let Some(tls) = &self.tls {
             tls.check()?;
         }
@@ -348,6 +280,16 @@ impl TcpConfig {
             ));
         }
         Ok(())
+    }
+
+    /// Bounds of the connections of a core.
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            max_connections: self.max_connections,
+            max_connections_per_source: self.max_connections_per_source,
+            idle_timeout: self.idle_timeout,
+            max_buffered_bytes: self.max_buffered_bytes,
+        }
     }
 
     /// How the frames of connections are found.

@@ -12,6 +12,7 @@ use otel_arrow_dfe_telemetry_macros::metric_set;
 
 use super::parsed::Told;
 use super::shared::{Counters, Shared};
+use crate::ingest::tcp::ConnectionCounters;
 use crate::ingest::{Books, Report, merge};
 
 /// What the receiver did since the last report.
@@ -132,7 +133,7 @@ pub(super) struct Metrics {
     set: MetricSet<SyslogMetrics>,
     shared: Rc<Shared>,
     parsed: Told,
-    told: (Books, Counters, u64),
+    told: (Books, Counters, ConnectionCounters, u64),
 }
 
 impl Metrics {
@@ -148,7 +149,9 @@ impl Metrics {
             drops.look();
         }
         let drops = self.shared.kernel_drops();
-        let (old_books, old, old_drops) = &self.told;
+        let listener = self.shared.connections.get();
+        let connections = listener.map(|listener| listener.counters.borrow().clone()).unwrap_or_default();
+        let (old_books, old, old_connections, old_drops) = &self.told;
         let set = &mut self.set;
         set.messages_received.add(books.received - old_books.received);
         // A send that failed after it was counted is taken back, so this sum alone may shrink by a batch.
@@ -162,7 +165,7 @@ impl Metrics {
         set.batches_sent.add(books.batches - old_books.batches);
         set.datagrams_dropped_by_kernel.add(drops - old_drops);
         set.bytes_waiting.set(self.shared.intake.bytes_waiting() as u64);
-        set.bytes_buffered.set(self.shared.buffered.get().map_or(0, |buffered| buffered.bytes()) as u64);
+        set.bytes_buffered.set(listener.map_or(0, |listener| listener.buffered.bytes()) as u64);
         set.bytes_in_flight.set(self.shared.intake.bytes_in_flight() as u64);
         merge(&mut set.receipt_to_send_duration, &durations.receipt_to_send);
         merge(&mut set.decode_duration, &durations.decode);
@@ -175,17 +178,17 @@ impl Metrics {
         set.framing_errors_stray_delimiter.add(counters.stray_delimiters - old.stray_delimiters);
         set.framing_errors_invalid_length.add(counters.invalid_lengths - old.invalid_lengths);
         set.framing_errors_unexpected_end.add(counters.unexpected_ends - old.unexpected_ends);
-        set.connections_accepted.add(counters.connections_accepted - old.connections_accepted);
-        set.connections_refused.add(counters.refused_connections() - old.refused_connections());
-        let of_source = counters.connections_refused_of_source - old.connections_refused_of_source;
-        set.connections_refused_per_source.add(of_source);
-        set.connections_idle_closed.add(counters.connections_idle_closed - old.connections_idle_closed);
-        set.tls_handshake_errors.add(counters.handshake_errors - old.handshake_errors);
-        set.connections_open.set(counters.connections_open);
-        set.accept_errors.add(counters.accept_errors - old.accept_errors);
-        set.receive_errors.add(counters.receive_errors - old.receive_errors);
+        set.connections_accepted.add(connections.accepted - old_connections.accepted);
+        set.connections_refused.add(connections.all_refused() - old_connections.all_refused());
+        set.connections_refused_per_source.add(connections.refused_of_source - old_connections.refused_of_source);
+        set.connections_idle_closed.add(connections.idle_closed - old_connections.idle_closed);
+        set.tls_handshake_errors.add(connections.handshake_errors - old_connections.handshake_errors);
+        set.connections_open.set(connections.open);
+        set.accept_errors.add(connections.accept_errors - old_connections.accept_errors);
+        let read_errors = connections.read_errors - old_connections.read_errors;
+        set.receive_errors.add(counters.receive_errors - old.receive_errors + read_errors);
         set.replay_skipped.add(counters.replay_skipped - old.replay_skipped);
-        self.told = (books, counters, drops);
+        self.told = (books, counters, connections, drops);
         self.parsed.update(self.shared.intake.with_pending(|pending| pending.parsed));
     }
 }
@@ -215,14 +218,17 @@ impl Report for Metrics {
 impl Drop for Metrics {
     fn drop(&mut self) {
         let counters = self.shared.counters.borrow();
+        let listener = self.shared.connections.get();
+        let connections = listener.map(|listener| listener.counters.borrow().clone()).unwrap_or_default();
+        let errors = counters.receive_errors + connections.accept_errors + connections.read_errors;
         let notes = vec![
             ("truncated", counters.truncated),
             ("dropped by the kernel", self.shared.kernel_drops()),
             ("framing errors", counters.framing_errors()),
-            ("receive errors", counters.accept_errors + counters.receive_errors),
-            ("connections refused", counters.refused_connections()),
-            ("connections closed idle", counters.connections_idle_closed),
-            ("tls handshake errors", counters.handshake_errors),
+            ("receive errors", errors),
+            ("connections refused", connections.all_refused()),
+            ("connections closed idle", connections.idle_closed),
+            ("tls handshake errors", connections.handshake_errors),
         ];
         self.shared.intake.books().close(self.shared.name.clone(), "messages", notes);
     }

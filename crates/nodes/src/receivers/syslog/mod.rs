@@ -1,20 +1,16 @@
 //! `urn:catchment:receiver:syslog`: RFC 3164, RFC 5424 and CEF over UDP and TCP, and from files.
 //!
 //! `config.rs` reads the configuration. `udp.rs` takes messages from datagrams, `replay.rs` from files, `tcp.rs` and
-//! `connection.rs` from connections, with what belongs to those: `refill.rs` reads, `buffered.rs` bounds what they hold,
-//! `subject.rs` names TLS clients. `senders.rs` and `rates.rs` know the senders. All meet in the shared intake
-//! (`crate::ingest`), which decodes and sends. The parsing itself is in `catchment-syslog`, the mapping to columns in
-//! `catchment-columns`.
+//! `connection.rs` from connections (`crate::ingest::tcp`); `subject.rs` names TLS clients, `senders.rs` knows the
+//! senders. All meet in the shared intake (`crate::ingest`), which decodes and sends. The parsing itself is in
+//! `catchment-syslog`, the mapping to columns in `catchment-columns`.
 
 otel_arrow_dfe_telemetry::otel_component_scope!(urn = SYSLOG_RECEIVER_URN, target = "catchment.receiver.syslog");
 
-mod buffered;
 mod config;
 mod connection;
 mod metrics;
 mod parsed;
-mod rates;
-mod refill;
 mod replay;
 mod senders;
 mod shared;
@@ -32,11 +28,10 @@ use catchment_columns::syslog::Transport;
 use linkme::distributed_slice;
 use otel_arrow_dfe_config::node::NodeUserConfig;
 use otel_arrow_dfe_engine::ReceiverFactory;
-use otel_arrow_dfe_engine::admission::AdmissionDimension;
 use otel_arrow_dfe_engine::capability::registry::Capabilities;
 use otel_arrow_dfe_engine::config::ReceiverConfig;
 use otel_arrow_dfe_engine::context::PipelineContext;
-use otel_arrow_dfe_engine::error::{Error, ReceiverErrorKind};
+use otel_arrow_dfe_engine::error::Error;
 use otel_arrow_dfe_engine::local::receiver as local;
 use otel_arrow_dfe_engine::memory_limiter::LocalReceiverAdmissionState;
 use otel_arrow_dfe_engine::node::NodeId;
@@ -51,14 +46,14 @@ use tokio::task::JoinSet;
 
 use crate::accounts::NodeName;
 use crate::drain::{Input, PipelineInstance};
-use crate::ingest::{self, Intake};
+use crate::ingest::tcp::{Tls, accept};
+use crate::ingest::{self, Intake, Rates};
 pub(crate) use config::Config;
 use metrics::{Metrics, SyslogMetrics};
 use parsed::{ParsedMetrics, Told};
-use rates::Rates;
 use senders::Senders;
 use shared::{Shared, SyslogPending};
-use tcp::{Tcp, Tls};
+use tcp::Tcp;
 
 /// URN of the node.
 pub const SYSLOG_RECEIVER_URN: &str = "urn:catchment:receiver:syslog";
@@ -77,10 +72,8 @@ pub static SYSLOG_RECEIVER: ReceiverFactory<OtapPdata> = ReceiverFactory {
         let config = Config::parse(&node_config.config)?;
         ingest::check_cores(config.replay.as_ref(), pipeline.num_cores())?;
         let pressure = LocalReceiverAdmissionState::from_process_state(&pipeline.memory_pressure_state());
-        let gate = pipeline.admission().bind_local(AdmissionDimension::Messages, pressure.clone());
-        let gate = gate.map_err(|error| crate::config::invalid(format!("rate_limiters: {error}")))?;
         let receiver = SyslogReceiver {
-            rates: Rates::new(gate, config.max_messages_per_second_per_source),
+            rates: Rates::bind(&pipeline, pressure.clone(), config.max_messages_per_second_per_source)?,
             config,
             name: NodeName::of(&pipeline),
             pipeline: PipelineInstance::of(&pipeline),
@@ -131,19 +124,14 @@ impl local::Receiver<OtapPdata> for SyslogReceiver {
             let _ = sources.spawn_local(udp::receive(ingress, senders, Rc::clone(&shared)));
         }
         if let Some(tcp) = &config.tcp {
-            let tls = match &tcp.tls {
-                Some(tls) => {
-                    Some(Tls::load(tls, tcp.tls_client_subject).await.map_err(|error| tls_error(&effects, &error))?)
-                }
-                None => None,
-            };
+            let tls = Tls::open(&effects, tcp.tls.as_ref()).await?;
             let (listener, claim) = ingest::tcp_listener(&effects, &name, tcp.listening_addr)?;
             claims.push(claim);
             let address = listener.local_addr().unwrap_or(tcp.listening_addr);
             otel_info!("syslog_receiver.tcp.listening", address = %address, tls = tls.is_some());
             let senders = Senders::new(config.zones.tcp.clone(), Transport::Tcp);
             let tcp = Tcp::new(tcp, config.max_message_size, tls, senders, Rc::clone(&shared));
-            let _ = sources.spawn_local(tcp::accept(listener, Rc::new(tcp)));
+            let _ = sources.spawn_local(accept(listener, Rc::new(tcp)));
         }
         if let Some(replay) = &config.replay {
             let reader = ingest::open_replay(&effects, replay, true, config.max_message_size)?;
@@ -157,15 +145,6 @@ impl local::Receiver<OtapPdata> for SyslogReceiver {
         let ended = ingest::run(control, effects, intake, sources, report, input).await;
         drop(claims);
         ended
-    }
-}
-
-fn tls_error(effects: &local::EffectHandler<OtapPdata>, error: &std::io::Error) -> Error {
-    Error::ReceiverError {
-        receiver: effects.receiver_id(),
-        kind: ReceiverErrorKind::Configuration,
-        error: format!("config.tcp.tls: {error}"),
-        source_detail: String::new(),
     }
 }
 

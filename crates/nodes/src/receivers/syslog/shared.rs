@@ -1,22 +1,19 @@
 //! What the sources of one receiver share.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use catchment_columns::syslog::{Parsed, Receipt, RowOptions, Source, SyslogBatch, SyslogJob, encoded};
 use otel_arrow_dfe_config::SignalType;
 use otel_arrow_dfe_otap::metrics::ReceiverMetrics;
-use tokio::time::Instant;
 
-use super::buffered::Buffered;
 use super::config::{Config, Emit};
-use super::rates::Rates;
 use crate::accounts::NodeName;
 use crate::codecs::syslog_batch::SYSLOG_BATCH;
-use crate::ingest::{Intake, KernelDrops, Payload, Pending, UnderPressure};
+use crate::ingest::tcp::Connections;
+use crate::ingest::{Intake, KernelDrops, Payload, Pending, Rates, UnderPressure};
 
 /// A batch under construction and how its rows are to be written.
 pub(super) struct SyslogPending {
@@ -48,7 +45,10 @@ impl Pending for SyslogPending {
         let batch = self.batch.take();
         match self.emit {
             Emit::Records => Payload::Job(SyslogJob::new(batch, self.rows.clone())),
-            Emit::Encoded => Payload::Encoded(SYSLOG_BATCH, encoded::encode(&batch, &self.rows)),
+            Emit::Encoded => {
+                let payload = (batch.len() as u64, encoded::encode(&batch, &self.rows));
+                Payload::Encoded(SYSLOG_BATCH, SignalType::Logs, vec![payload])
+            }
         }
     }
 
@@ -66,13 +66,6 @@ pub(super) struct Counters {
     pub(super) stray_delimiters: u64,
     pub(super) invalid_lengths: u64,
     pub(super) unexpected_ends: u64,
-    pub(super) connections_accepted: u64,
-    pub(super) connections_refused: u64,
-    pub(super) connections_refused_of_source: u64,
-    pub(super) connections_idle_closed: u64,
-    pub(super) connections_open: u64,
-    pub(super) handshake_errors: u64,
-    pub(super) accept_errors: u64,
     pub(super) receive_errors: u64,
     pub(super) replay_skipped: u64,
 }
@@ -81,26 +74,6 @@ impl Counters {
     pub(super) fn framing_errors(&self) -> u64 {
         self.stray_delimiters + self.invalid_lengths + self.unexpected_ends
     }
-
-    pub(super) fn refused_connections(&self) -> u64 {
-        self.connections_refused + self.connections_refused_of_source
-    }
-}
-
-/// Lets an event through at most once in a while. What happened in between is in the counters.
-#[derive(Debug, Default)]
-pub(super) struct Seldom(Cell<Option<Instant>>);
-
-impl Seldom {
-    const INTERVAL: Duration = Duration::from_secs(10);
-
-    pub(super) fn now(&self) -> bool {
-        let is_time = self.0.get().is_none_or(|last| last.elapsed() >= Self::INTERVAL);
-        if is_time {
-            self.0.set(Some(Instant::now()));
-        }
-        is_time
-    }
 }
 
 pub(super) struct Shared {
@@ -108,8 +81,8 @@ pub(super) struct Shared {
     pub(super) counters: RefCell<Counters>,
     pub(super) name: NodeName,
     pub(super) rates: Rates,
-    /// Of the TCP connections.
-    pub(super) buffered: OnceCell<Rc<Buffered>>,
+    /// Of the TCP listener, once it is open.
+    pub(super) connections: OnceCell<Rc<Connections>>,
     /// Of the UDP socket, once it is open.
     pub(super) drops: OnceCell<Rc<KernelDrops>>,
     /// The engine's metrics of messages at the border. They are not there in tests.
@@ -130,7 +103,7 @@ impl Shared {
             counters: RefCell::default(),
             name,
             rates,
-            buffered: OnceCell::new(),
+            connections: OnceCell::new(),
             drops: OnceCell::new(),
             border: border.map(RefCell::new),
             max_message_size,

@@ -10,12 +10,12 @@ use otel_arrow_dfe_engine::memory_limiter::{
 use serde_json::Value;
 
 use super::config::Config;
-use super::rates::Rates;
 use super::senders::Senders;
 use super::shared::{Shared, SyslogPending};
-use super::tcp::{Tcp, Tls};
+use super::tcp::Tcp;
 use crate::accounts::NodeName;
-use crate::ingest::Intake;
+use crate::ingest::tcp::Tls;
+use crate::ingest::{Intake, Rates};
 
 /// What the sources of a receiver with this configuration share.
 pub(super) fn shared(config: &Config) -> Rc<Shared> {
@@ -45,7 +45,7 @@ pub(super) async fn tcp(more: Value) -> Rc<Tcp> {
     let config = Config::parse(&value).expect("valid");
     let tcp = config.tcp.as_ref().expect("tcp");
     let tls = match &tcp.tls {
-        Some(tls) => Some(Tls::load(tls, tcp.tls_client_subject).await.expect("certificates")),
+        Some(tls) => Some(Tls::load(tls).await.expect("certificates")),
         None => None,
     };
     let senders = Senders::new(config.zones.tcp.clone(), Transport::Tcp);

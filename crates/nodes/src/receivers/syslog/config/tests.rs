@@ -1,6 +1,8 @@
+use otel_arrow_dfe_config::tls::TlsServerConfig;
 use serde_json::json;
 
 use super::*;
+use crate::ingest::tcp::TLS_KEYS;
 
 fn refused(value: Value) -> String {
     Config::parse(&value).expect_err("refused").to_string()
@@ -40,7 +42,7 @@ fn wrong_settings_are_explained() {
     };
     for (config, key, right) in [
         (Value::Null, "config", "`udp`, `tcp`, `replay`"),
-        (json!({"udp": {"listening_addr": "nowhere"}}), "config.udp.listening_addr", "socket address"),
+        (json!({"udp": {"listening_addr": "nowhere"}}), "config.udp.listening_addr", "IP:PORT"),
         (udp(json!({"timezone": "Mars"})), "config.timezone", "Europe/Paris"),
         (json!({"udp": {"listening_addr": "127.0.0.1:1", "timezone": "Mars"}}), "config.udp.timezone", "Europe/Paris"),
         (json!({"udp": {"listening_addr": "127.0.0.1:1", "receive_buffer": 3}}), "udp.receive_buffer", "1024 to"),

@@ -1,10 +1,15 @@
+use std::time::{Duration, Instant};
+
 use otel_arrow_dfe_engine::memory_limiter::MemoryPressureLevel;
 use serde_json::json;
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::task::{JoinHandle, LocalSet, spawn_local, yield_now};
 
+use super::super::tcp::Tcp;
 use super::super::testing::{press, take_records, tcp, texts};
 use super::*;
+use crate::ingest::tcp::serve;
+use crate::ingest::tcp::testing::until;
 
 fn peer() -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], 40_000))
@@ -19,14 +24,9 @@ fn connect(tcp: &Rc<Tcp>) -> (DuplexStream, JoinHandle<()>) {
         catchment_columns::syslog::Transport::Tcp,
         Arc::new("UTC".parse().expect("zone")),
     ));
-    let task = spawn_local(async move { serve(stream, peer(), source, &tcp).await });
+    let frames = Frames::new(peer(), source, Rc::clone(&tcp.shared), tcp.options);
+    let task = spawn_local(async move { serve(stream, peer(), frames, &*tcp).await });
     (sender, task)
-}
-
-async fn until(condition: impl Fn() -> bool) {
-    while !condition() {
-        yield_now().await;
-    }
 }
 
 /// Lets all other tasks run until they wait.
@@ -55,7 +55,7 @@ async fn any_cut_gives_the_same_messages() {
                 let found = texts(&take_records(&tcp.shared));
                 assert_eq!(found.len(), 5, "{found:?}");
                 assert_eq!(*expected.get_or_insert_with(|| found.clone()), found, "in pieces of {size}");
-                assert_eq!(tcp.buffered.bytes(), 0);
+                assert_eq!(tcp.connections.buffered.bytes(), 0);
             }
         })
         .await;
@@ -115,7 +115,7 @@ async fn memory_pressure_pushes_back() {
             let (mut sender, task) = connect(&tcp);
             sender.write_all(b"<34>a\n<34>b\n").await.expect("written");
             settle().await;
-            assert_eq!((tcp.shared.intake.books().received, tcp.buffered.bytes()), (0, 0));
+            assert_eq!((tcp.shared.intake.books().received, tcp.connections.buffered.bytes()), (0, 0));
             press(&tcp.shared, 2, MemoryPressureLevel::Normal);
             drop(sender);
             task.await.expect("served");
@@ -136,14 +136,14 @@ async fn only_incomplete_messages_are_held() {
                 sender.write_all(b"<34>whole\n").await.expect("written");
             }
             until(|| tcp.shared.intake.books().received == 100).await;
-            assert_eq!(tcp.buffered.bytes(), 0);
+            assert_eq!(tcp.connections.buffered.bytes(), 0);
             connections[0].0.write_all(b"<34>par").await.expect("written");
-            until(|| tcp.buffered.bytes() == 7).await;
+            until(|| tcp.connections.buffered.bytes() == 7).await;
             for (sender, task) in connections {
                 drop(sender);
                 task.await.expect("served");
             }
-            assert_eq!((tcp.buffered.bytes(), tcp.shared.intake.books().received), (0, 101));
+            assert_eq!((tcp.connections.buffered.bytes(), tcp.shared.intake.books().received), (0, 101));
         })
         .await;
 }
@@ -181,7 +181,7 @@ async fn over_the_limit_messages_still_get_complete() {
             for (sender, _) in &mut connections {
                 sender.write_all(&[b'x'; 3_000]).await.expect("written");
             }
-            until(|| tcp.buffered.is_over()).await;
+            until(|| tcp.connections.buffered.is_over()).await;
             for (sender, _) in connections.iter_mut().skip(1) {
                 sender.write_all(&[b'y'; 60_000]).await.expect("written");
                 sender.write_all(b"\n").await.expect("written");
@@ -194,7 +194,7 @@ async fn over_the_limit_messages_still_get_complete() {
             let records = take_records(&tcp.shared);
             assert_eq!(records.len(), 20);
             assert_eq!(texts(&records).iter().filter(|text| text.len() == 63_000).count(), 19);
-            assert_eq!(tcp.buffered.bytes(), 0);
+            assert_eq!(tcp.connections.buffered.bytes(), 0);
         })
         .await;
 }
@@ -211,7 +211,7 @@ async fn idle_connections_are_closed() {
             let records = take_records(&tcp.shared);
             let cut: Vec<_> = records.iter().map(|record| record["attributes"]["syslog.truncated"].clone()).collect();
             assert_eq!(cut, [json!(null), json!(true)]);
-            assert_eq!(tcp.shared.counters.borrow().connections_idle_closed, 1);
+            assert_eq!(tcp.connections.counters.borrow().idle_closed, 1);
         })
         .await;
 }
@@ -275,7 +275,10 @@ async fn faults_are_counted_by_kind() {
             }
             let counters = tcp.shared.counters.borrow();
             assert_eq!((counters.stray_delimiters, counters.invalid_lengths, counters.unexpected_ends), (1, 1, 1));
-            assert_eq!((counters.handshake_errors, tcp.shared.intake.books().received), (1, 3));
+            assert_eq!(
+                (tcp.connections.counters.borrow().handshake_errors, tcp.shared.intake.books().received),
+                (1, 3)
+            );
         })
         .await;
 }

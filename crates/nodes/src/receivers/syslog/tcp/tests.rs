@@ -1,32 +1,19 @@
 use std::cell::Cell;
+use std::io;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::task::{LocalSet, spawn_local, yield_now};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{LocalSet, spawn_local};
 
 use super::super::testing::{take_records, tcp, texts};
 use super::*;
+use crate::ingest::tcp::testing::{Authority, connect_from, is_closed, listener, until};
+use crate::ingest::tcp::{Listen, accept};
 
-async fn until(condition: impl Fn() -> bool) {
-    while !condition() {
-        yield_now().await;
-    }
-}
-
-async fn listener() -> (TcpListener, SocketAddr) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("port");
-    let address = listener.local_addr().expect("address");
-    (listener, address)
-}
-
-/// Whether the other side has closed the connection.
-async fn is_closed(stream: &mut TcpStream) -> bool {
-    !matches!(stream.read(&mut [0]).await, Ok(bytes) if bytes > 0)
+/// A listener with a certificate of `authority`, which asks clients for one where `mutual`.
+async fn server(authority: &Authority, mutual: bool) -> Rc<Tcp> {
+    tcp(json!({"tcp": {"tls": authority.tls(mutual), "tls_client_subject": mutual}})).await
 }
 
 /// Fails a number of times before it listens.
@@ -57,7 +44,7 @@ async fn failed_accepts_do_not_end_the_listener() {
             let mut stream = TcpStream::connect(address).await.expect("connected");
             stream.write_all(b"<34>a\n").await.expect("written");
             until(|| tcp.shared.intake.books().received == 1).await;
-            assert_eq!(tcp.shared.counters.borrow().accept_errors, 2);
+            assert_eq!(tcp.connections.counters.borrow().accept_errors, 2);
             tcp.shared.intake.stop.cancel();
             accepting.await.expect("ended");
         })
@@ -72,30 +59,26 @@ async fn limits_of_connections_hold() {
             let tcp = tcp(json!({"tcp": {"max_connections": 3, "max_connections_per_source": 2}})).await;
             let (listener, address) = listener().await;
             let accepting = spawn_local(accept(listener, Rc::clone(&tcp)));
-            let connect = |from: &'static str| async move {
-                let socket = tokio::net::TcpSocket::new_v4().expect("socket");
-                socket.bind(format!("{from}:0").parse().expect("address")).expect("bound");
-                socket.connect(address).await.expect("connected")
-            };
+            let connect = |from| connect_from(from, address);
             let first = connect("127.0.0.1").await;
             let _second = connect("127.0.0.1").await;
             assert!(is_closed(&mut connect("127.0.0.1").await).await);
             let _third = connect("127.0.0.2").await;
-            until(|| tcp.shared.counters.borrow().connections_open == 3).await;
+            until(|| tcp.connections.counters.borrow().open == 3).await;
             assert!(is_closed(&mut connect("127.0.0.3").await).await);
             {
-                let counters = tcp.shared.counters.borrow();
-                assert_eq!((counters.connections_refused, counters.connections_refused_of_source), (1, 1));
-                assert_eq!((counters.connections_accepted, counters.refused_connections()), (3, 2));
+                let counters = tcp.connections.counters.borrow();
+                assert_eq!((counters.refused, counters.refused_of_source), (1, 1));
+                assert_eq!((counters.accepted, counters.all_refused()), (3, 2));
             }
             drop(first);
-            until(|| tcp.shared.counters.borrow().connections_open == 2).await;
+            until(|| tcp.connections.counters.borrow().open == 2).await;
             let mut again = connect("127.0.0.1").await;
             again.write_all(b"<34>a\n").await.expect("written");
             until(|| tcp.shared.intake.books().received == 1).await;
             tcp.shared.intake.stop.cancel();
             accepting.await.expect("ended");
-            assert!(tcp.open.borrow().is_empty());
+            assert!(tcp.connections.sources() == 0);
         })
         .await;
 }
@@ -116,74 +99,13 @@ async fn a_drain_takes_waiting_connections() {
         .await;
 }
 
-/// A certificate authority and what it has issued.
-struct Authority {
-    certificate: String,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().expect("key");
-        let certificate = params.self_signed(&key).expect("certificate").pem();
-        Self { certificate, issuer: Issuer::new(params, key) }
-    }
-
-    /// Certificate and key in PEM.
-    fn issue(&self, name: &str) -> (String, String) {
-        let mut params = CertificateParams::new(vec![name.to_owned()]).expect("name");
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.distinguished_name.push(DnType::OrganizationName, "Example");
-        let key = KeyPair::generate().expect("key");
-        (params.signed_by(&key, &self.issuer).expect("certificate").pem(), key.serialize_pem())
-    }
-
-    /// A listener with a certificate of this authority, which asks clients for one where `mutual`.
-    async fn server(&self, mutual: bool) -> Rc<Tcp> {
-        otel_arrow_dfe_otap::crypto::install_crypto_provider().ok();
-        let (cert, key) = self.issue("localhost");
-        let mut tls = json!({"cert_pem": cert, "key_pem": key, "handshake_timeout": "200ms"});
-        if mutual {
-            tls["client_ca_pem"] = Value::String(self.certificate.clone());
-        }
-        tcp(json!({"tcp": {"tls": tls, "tls_client_subject": mutual}})).await
-    }
-
-    async fn connect(
-        &self,
-        address: SocketAddr,
-        identity: Option<(String, String)>,
-    ) -> io::Result<TlsStream<TcpStream>> {
-        use tokio_rustls::rustls::pki_types::pem::PemObject;
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.certificate.as_bytes()).expect("pem")).expect("root");
-        let config = ClientConfig::builder().with_root_certificates(roots);
-        let config = match identity {
-            None => config.with_no_client_auth(),
-            Some((cert, key)) => config
-                .with_client_auth_cert(
-                    vec![CertificateDer::from_pem_slice(cert.as_bytes()).expect("pem")],
-                    PrivateKeyDer::from(PrivatePkcs8KeyDer::from_pem_slice(key.as_bytes()).expect("pem")),
-                )
-                .expect("identity"),
-        };
-        let stream = TcpStream::connect(address).await?;
-        // What is written is to be in the receiver's kernel at once, not when it has acknowledged what came before.
-        stream.set_nodelay(true)?;
-        let name = ServerName::try_from("localhost").expect("name");
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await
-    }
-}
-
 /// Messages come through TLS; a connection that is closed in order, and one that is just cut, give all that is complete.
 #[tokio::test]
 async fn messages_come_through_tls() {
     LocalSet::new()
         .run_until(async {
             let authority = Authority::new();
-            let tcp = authority.server(false).await;
+            let tcp = server(&authority, false).await;
             let (listener, address) = listener().await;
             let accepting = spawn_local(accept(listener, Rc::clone(&tcp)));
             let mut orderly = authority.connect(address, None).await.expect("connected");
@@ -195,8 +117,8 @@ async fn messages_come_through_tls() {
             let (raw, _) = cut.into_inner();
             drop(raw);
             until(|| {
-                let counters = tcp.shared.counters.borrow();
-                counters.connections_accepted == 2 && counters.connections_open == 0
+                let counters = tcp.connections.counters.borrow();
+                counters.accepted == 2 && counters.open == 0
             })
             .await;
             let records = take_records(&tcp.shared);
@@ -210,7 +132,7 @@ async fn messages_come_through_tls() {
                 (truncated("rest"), truncated("whole"), truncated("half")),
                 (Some(false), Some(false), Some(true))
             );
-            assert_eq!(tcp.shared.counters.borrow().receive_errors, 0);
+            assert_eq!(tcp.connections.counters.borrow().read_errors, 0);
             tcp.shared.intake.stop.cancel();
             accepting.await.expect("ended");
         })
@@ -223,7 +145,7 @@ async fn a_drain_takes_decrypted_text() {
     LocalSet::new()
         .run_until(async {
             let authority = Authority::new();
-            let tcp = authority.server(false).await;
+            let tcp = server(&authority, false).await;
             let (listener, address) = listener().await;
             let accepting = spawn_local(accept(listener, Rc::clone(&tcp)));
             let mut stream = authority.connect(address, None).await.expect("connected");
@@ -246,7 +168,7 @@ async fn clients_show_who_they_are() {
     LocalSet::new()
         .run_until(async {
             let authority = Authority::new();
-            let tcp = authority.server(true).await;
+            let tcp = server(&authority, true).await;
             let (listener, address) = listener().await;
             let accepting = spawn_local(accept(listener, Rc::clone(&tcp)));
             // With TLS 1.3 the client hears of it only when it reads.
@@ -255,7 +177,7 @@ async fn clients_show_who_they_are() {
                     assert!(stream.read(&mut [0]).await.is_err());
                 }
             }
-            until(|| tcp.shared.counters.borrow().handshake_errors == 2).await;
+            until(|| tcp.connections.counters.borrow().handshake_errors == 2).await;
             let mut stream = authority.connect(address, Some(authority.issue("device-1"))).await.expect("connected");
             stream.write_all(b"<34>a\n").await.expect("written");
             stream.flush().await.expect("sent");
@@ -274,7 +196,7 @@ async fn plain_text_and_silence_on_a_tls_port() {
     LocalSet::new()
         .run_until(async {
             let authority = Authority::new();
-            let tcp = authority.server(false).await;
+            let tcp = server(&authority, false).await;
             let (listener, address) = listener().await;
             let accepting = spawn_local(accept(listener, Rc::clone(&tcp)));
             let mut silent = TcpStream::connect(address).await.expect("connected");
@@ -287,7 +209,7 @@ async fn plain_text_and_silence_on_a_tls_port() {
             // An alert comes before the end.
             let _ = plain.read_to_end(&mut Vec::new()).await;
             assert!(is_closed(&mut silent).await, "after the time limit");
-            assert_eq!(tcp.shared.counters.borrow().handshake_errors, 2);
+            assert_eq!(tcp.connections.counters.borrow().handshake_errors, 2);
             tcp.shared.intake.stop.cancel();
             accepting.await.expect("ended");
         })

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 /// The sum over all connections, and who may read on when it is over the limit.
-pub(super) struct Buffered {
+pub(crate) struct Buffered {
     limit: usize,
     sum: Cell<usize>,
     /// Wakes those who wait: the sum is under the limit again.
@@ -16,22 +16,22 @@ pub(super) struct Buffered {
 }
 
 impl Buffered {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { limit, sum: Cell::new(0), under: Notify::new(), turn: Semaphore::new(1) }
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.sum.get() > self.limit
     }
 
     /// Bytes held now.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.sum.get()
     }
 
     /// Waits until a connection that is in the middle of a message may read on. A turn is to be given back as soon as
     /// the message is complete, or no more of it comes.
-    pub(super) async fn let_on(&self) -> Option<SemaphorePermit<'_>> {
+    pub(crate) async fn let_on(&self) -> Option<SemaphorePermit<'_>> {
         while self.is_over() {
             let under = self.under.notified();
             tokio::select! {
@@ -53,17 +53,17 @@ impl Buffered {
 }
 
 /// What one connection holds.
-pub(super) struct Held {
+pub(crate) struct Held {
     all: Rc<Buffered>,
     bytes: usize,
 }
 
 impl Held {
-    pub(super) fn new(all: Rc<Buffered>) -> Self {
+    pub(crate) fn new(all: Rc<Buffered>) -> Self {
         Self { all, bytes: 0 }
     }
 
-    pub(super) fn set(&mut self, bytes: usize) {
+    pub(crate) fn set(&mut self, bytes: usize) {
         self.all.change(self.bytes, bytes);
         self.bytes = bytes;
     }

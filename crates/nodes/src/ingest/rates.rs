@@ -5,10 +5,14 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use otel_arrow_dfe_engine::admission::{AdmissionContext, LocalAdmissionGate};
+use otel_arrow_dfe_config::error::Error;
+use otel_arrow_dfe_engine::admission::{AdmissionContext, AdmissionDimension, LocalAdmissionGate};
+use otel_arrow_dfe_engine::context::PipelineContext;
+use otel_arrow_dfe_engine::memory_limiter::LocalReceiverAdmissionState;
 use tokio::time::Instant;
 
-use crate::ingest::Recent;
+use super::recent::Recent;
+use crate::config;
 
 /// Source addresses whose rate is kept.
 const SOURCES_KEPT: usize = 8_192;
@@ -17,7 +21,7 @@ const GATE_PAUSE: Duration = Duration::from_millis(100);
 
 /// The rate of one source address: tokens for at most one second.
 #[derive(Debug)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     rate: f64,
     tokens: Cell<f64>,
     filled: Cell<Instant>,
@@ -45,26 +49,42 @@ impl Bucket {
 
 /// The limits of rates: of the engine for all messages, which it enforces under memory pressure only, and ours for each
 /// source address.
-pub(super) struct Rates {
+pub(crate) struct Rates {
     gate: Option<LocalAdmissionGate>,
     per_source: Option<u32>,
     buckets: RefCell<Recent<IpAddr, Rc<Bucket>>>,
 }
 
 impl Rates {
-    pub(super) fn new(gate: Option<LocalAdmissionGate>, per_source: Option<u32>) -> Self {
+    pub(crate) fn new(gate: Option<LocalAdmissionGate>, per_source: Option<u32>) -> Self {
         Self { gate, per_source, buckets: RefCell::new(Recent::new(SOURCES_KEPT)) }
     }
 
+    /// Binds the rate limiter of the node's `rate_limiters`, if it has one; it counts messages (datagrams, where they are
+    /// what a sender sends). `per_source` is our own limit, in messages a second of a source address. To be called once
+    /// for each node, when it is made.
+    ///
+    /// # Errors
+    /// The limiter counts something else.
+    pub(crate) fn bind(
+        pipeline: &PipelineContext,
+        pressure: LocalReceiverAdmissionState,
+        per_source: Option<u32>,
+    ) -> Result<Self, Error> {
+        let gate = pipeline.admission().bind_local(AdmissionDimension::Messages, pressure);
+        let gate = gate.map_err(|error| config::invalid(format!("rate_limiters: {error}")))?;
+        Ok(Self::new(gate, per_source))
+    }
+
     /// The bucket of a source address, if there is a limit for it.
-    pub(super) fn bucket(&self, source: IpAddr) -> Option<Rc<Bucket>> {
+    pub(crate) fn bucket(&self, source: IpAddr) -> Option<Rc<Bucket>> {
         let rate = self.per_source?;
         let make = || Rc::new(Bucket::new(rate, Instant::now()));
         Some(self.buckets.borrow_mut().get(&source.to_canonical(), make))
     }
 
     /// Whether a datagram may be taken in. If so it is charged.
-    pub(super) fn admit(&self, source: IpAddr) -> bool {
+    pub(crate) fn admit(&self, source: IpAddr) -> bool {
         if let Some(bucket) = self.bucket(source) {
             if bucket.wait(Instant::now()) > Duration::ZERO {
                 return false;
@@ -78,7 +98,7 @@ impl Rates {
     }
 
     /// How long a connection waits before its next message.
-    pub(super) fn wait(&self, bucket: Option<&Bucket>) -> Duration {
+    pub(crate) fn wait(&self, bucket: Option<&Bucket>) -> Duration {
         if self.gate.as_ref().is_some_and(LocalAdmissionGate::is_instance_saturated) {
             return GATE_PAUSE;
         }
@@ -86,7 +106,7 @@ impl Rates {
     }
 
     /// A message of a connection has been taken in.
-    pub(super) fn charge(&self, bucket: Option<&Bucket>) {
+    pub(crate) fn charge(&self, bucket: Option<&Bucket>) {
         if let Some(bucket) = bucket {
             bucket.charge();
         }
@@ -99,10 +119,8 @@ impl Rates {
 
 #[cfg(test)]
 mod tests {
-    use otel_arrow_dfe_engine::admission::{AdmissionBinder, AdmissionDimension};
-    use otel_arrow_dfe_engine::memory_limiter::{
-        LocalReceiverAdmissionState, MemoryPressureChanged, MemoryPressureLevel, MemoryPressureState,
-    };
+    use otel_arrow_dfe_engine::admission::AdmissionBinder;
+    use otel_arrow_dfe_engine::memory_limiter::{MemoryPressureChanged, MemoryPressureLevel, MemoryPressureState};
 
     use super::*;
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::ingest::now;
+use super::super::now::now;
 
 /// A stream whose bytes go to a buffer that all connections of the core share. It is borrowed only while the kernel
 /// fills it, so a connection that waits holds none of it.
