@@ -101,9 +101,138 @@ pub(crate) enum Decode {
         /// The file.
         file: PathBuf,
         /// Time of receipt in RFC 3339; default: capture time, or now.
-        #[arg(long, value_name = "TIME")]
+        #[arg(long, visible_alias = "now", value_name = "TIME")]
         received_at: Option<String>,
+        /// What the exporters are.
+        #[arg(long, value_enum, default_value_t)]
+        profile: ProfileName,
+        /// Names of the attributes of flows.
+        #[arg(long, value_enum, default_value_t)]
+        schema: FlowSchemaName,
+        /// Values that the registries give names: as names or as numbers.
+        #[arg(long, value_enum, default_value_t)]
+        enumerations: EnumerationsName,
+        /// Form of times.
+        #[arg(long, value_enum, default_value_t)]
+        times: TimesName,
+        /// Options data: as records, used for flows, or both.
+        #[arg(long, value_enum, default_value_t)]
+        options: OptionsName,
+        /// Sampling rates: told, or counters multiplied by them as well.
+        #[arg(long, value_enum, default_value_t)]
+        sampling: SamplingName,
+        /// Records of both directions of a flow as one record or two.
+        #[arg(long, value_enum, default_value_t)]
+        biflow: BiflowName,
+        /// Say of lists how their entries relate to each other.
+        #[arg(long)]
+        list_semantics: bool,
+        /// Templates that are known from the start: IPFIX messages, a template cache, or (SONiC) JSON with session rows.
+        #[arg(long, value_name = "FILE")]
+        templates: Option<PathBuf>,
+        /// Keep data that comes before its template until the template comes.
+        #[arg(long)]
+        pending: bool,
+        /// Names of SONiC's metrics and attributes.
+        #[arg(long, value_enum, default_value_t)]
+        names: SonicNamesName,
+        /// Place of the attributes of SONiC's points.
+        #[arg(long, value_enum, default_value_t)]
+        attributes_at: AttributesPlace,
     },
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum ProfileName {
+    /// IPFIX, NetFlow v9 and v5.
+    #[default]
+    Flows,
+    /// SONiC's high-frequency telemetry.
+    SonicHft,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum FlowSchemaName {
+    /// Those of the OpenTelemetry Collector's NetFlow receiver.
+    #[default]
+    #[value(alias = "collector")]
+    Otel,
+    /// Those of the IANA registry.
+    Ipfix,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum EnumerationsName {
+    /// As names where there are any.
+    #[default]
+    Names,
+    /// As numbers.
+    Numbers,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum TimesName {
+    /// Nanoseconds since 1970.
+    #[default]
+    UnixNano,
+    /// RFC 3339.
+    Rfc3339,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum OptionsName {
+    /// As records, and used for flows.
+    #[default]
+    Both,
+    /// As records.
+    Emit,
+    /// Used for flows.
+    Use,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum SamplingName {
+    /// Told beside the counters.
+    #[default]
+    Keep,
+    /// Counters are multiplied.
+    Apply,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum BiflowName {
+    /// One record.
+    #[default]
+    One,
+    /// Two records.
+    Two,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum SonicNamesName {
+    /// By SAI.
+    #[default]
+    Sai,
+    /// By number.
+    Legacy,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum AttributesPlace {
+    /// On each point.
+    #[default]
+    Point,
+    /// On the resource.
+    Resource,
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]

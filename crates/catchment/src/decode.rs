@@ -4,11 +4,15 @@ use std::io::{BufWriter, stderr, stdout};
 use std::process::ExitCode;
 
 use catchment_nodes::decode::{
-    DecodeError, IpfixOptions, NonUtf8, RowOptions, Schema, StructuredDataForm, Summary, SyslogFraming, SyslogOptions,
-    ipfix, syslog,
+    AttributesAt, Biflow, DecodeError, Enumerations, FlowMapping, FlowSchema, IpfixOptions, IpfixProfile, NonUtf8,
+    OptionsData, RowOptions, SamplingUse, Schema, SonicMapping, SonicNames, StructuredDataForm, Summary, SyslogFraming,
+    SyslogOptions, TimeForm, ipfix, syslog,
 };
 
-use crate::cli::{Decode, Framing, NonUtf8Name, SchemaName, StructuredData};
+use crate::cli::{
+    AttributesPlace, BiflowName, Decode, EnumerationsName, FlowSchemaName, Framing, NonUtf8Name, OptionsName,
+    ProfileName, SamplingName, SchemaName, SonicNamesName, StructuredData, TimesName,
+};
 use crate::{EXIT_USAGE, complain};
 
 pub(crate) fn run(input: Decode) -> ExitCode {
@@ -72,9 +76,67 @@ fn decode(input: Decode) -> Result<Summary, DecodeError> {
             };
             syslog(&file, &options, &mut records, &mut problems)
         }
-        Decode::Ipfix { file, received_at } => {
-            let options = IpfixOptions { received_unix_nano: time(received_at.as_deref())? };
-            ipfix(&file, options, &mut records, &mut problems)
+        Decode::Ipfix {
+            file,
+            received_at,
+            profile,
+            schema,
+            enumerations,
+            times,
+            options,
+            sampling,
+            biflow,
+            list_semantics,
+            templates,
+            pending,
+            names,
+            attributes_at,
+        } => {
+            let profile = match profile {
+                ProfileName::Flows => IpfixProfile::Flows(FlowMapping {
+                    schema: match schema {
+                        FlowSchemaName::Otel => FlowSchema::Otel,
+                        FlowSchemaName::Ipfix => FlowSchema::Ipfix,
+                    },
+                    enumerations: match enumerations {
+                        EnumerationsName::Names => Enumerations::Names,
+                        EnumerationsName::Numbers => Enumerations::Numbers,
+                    },
+                    times: match times {
+                        TimesName::UnixNano => TimeForm::UnixNano,
+                        TimesName::Rfc3339 => TimeForm::Rfc3339,
+                    },
+                    options: match options {
+                        OptionsName::Both => OptionsData::Both,
+                        OptionsName::Emit => OptionsData::Emit,
+                        OptionsName::Use => OptionsData::Use,
+                    },
+                    sampling: match sampling {
+                        SamplingName::Keep => SamplingUse::Keep,
+                        SamplingName::Apply => SamplingUse::Apply,
+                    },
+                    biflow: match biflow {
+                        BiflowName::One => Biflow::One,
+                        BiflowName::Two => Biflow::Two,
+                    },
+                    list_semantics,
+                    ..FlowMapping::default()
+                }),
+                ProfileName::SonicHft => IpfixProfile::SonicHft(SonicMapping {
+                    names: match names {
+                        SonicNamesName::Sai => SonicNames::Sai,
+                        SonicNamesName::Legacy => SonicNames::Legacy,
+                    },
+                    attributes_at: match attributes_at {
+                        AttributesPlace::Point => AttributesAt::Point,
+                        AttributesPlace::Resource => AttributesAt::Resource,
+                    },
+                    ..SonicMapping::default()
+                }),
+            };
+            let received_unix_nano = time(received_at.as_deref())?;
+            let options = IpfixOptions { received_unix_nano, profile, templates, pending };
+            ipfix(&file, &options, &mut records, &mut problems)
         }
     }
 }

@@ -12,9 +12,10 @@ use otel_arrow_dfe_config::node::NodeUserConfig;
 use otel_arrow_dfe_config::pipeline::PipelineConfig;
 use serde_json::{Value, json};
 
-const RECEIVER: &str = "urn:catchment:receiver:syslog";
+const SYSLOG: &str = "urn:catchment:receiver:syslog";
+const IPFIX: &str = "urn:catchment:receiver:ipfix";
 
-/// Nodes that hand batches on as they are, or look at the encoding of their ids.
+/// Nodes that hand batches on as they are, or look at the encoding of their ids; of logs and of metrics.
 const UNDERSTANDING: [&str; 11] = [
     "urn:catchment:exporter:console_table",
     "urn:catchment:processor:quantile",
@@ -36,7 +37,7 @@ const OTAP: &str = "urn:otel:exporter:otap";
 /// to the wrong records.
 const BATCH: &str = "urn:otel:processor:batch";
 
-/// Sets `parent_ids: transport` on every syslog receiver that leaves the choice and has only nodes behind it that
+/// Sets `parent_ids: transport` on every receiver of ours that leaves the choice and has only nodes behind it that
 /// understand it, one of which gains by it.
 pub(crate) fn choose(spec: &mut OtelDataflowSpec) {
     for group in spec.groups.values_mut() {
@@ -52,7 +53,7 @@ pub(crate) fn choose(spec: &mut OtelDataflowSpec) {
 fn changed(pipeline: &PipelineConfig) -> Option<PipelineConfig> {
     let receivers: Vec<String> = pipeline
         .node_iter()
-        .filter(|(_, node)| node.r#type.as_ref() == RECEIVER && leaves_choice(&node.config))
+        .filter(|(_, node)| leaves_choice(node))
         .map(|(id, _)| id.to_string())
         .filter(|id| {
             let nodes = behind(pipeline, id);
@@ -76,9 +77,17 @@ fn changed(pipeline: &PipelineConfig) -> Option<PipelineConfig> {
     serde_json::from_value(document).ok()
 }
 
-fn leaves_choice(config: &Value) -> bool {
-    let is = |key: &str, words: &[&str]| config.get(key).is_none_or(|value| words.iter().any(|word| value == word));
-    config.is_object() && is("parent_ids", &["auto"]) && is("emit", &["records"])
+/// Whether the node is a receiver that has a choice, and its configuration does not make it.
+fn leaves_choice(node: &NodeUserConfig) -> bool {
+    let config = &node.config;
+    let is = |key: &str, default: &[&str]| config.get(key).is_none_or(|value| default.iter().any(|word| value == word));
+    let has_choice = match node.r#type.as_ref() {
+        SYSLOG => true,
+        // Metrics of flows have one form of ids.
+        IPFIX => config.get("profile").is_some_and(|profile| profile == "sonic_hft") || is("signal", &["logs"]),
+        _ => false,
+    };
+    has_choice && config.is_object() && is("parent_ids", &["auto"]) && is("emit", &["records"])
 }
 
 fn understands(node: &NodeUserConfig) -> bool {
@@ -123,10 +132,15 @@ fn behind(pipeline: &PipelineConfig, start: &str) -> Vec<Arc<NodeUserConfig>> {
 mod tests {
     use super::*;
 
-    /// A receiver, then nodes of the given types in a row.
+    /// A syslog receiver, then nodes of the given types in a row.
     fn chosen(receiver: &str, types: &[&str]) -> Value {
+        chosen_for(SYSLOG, receiver, types)
+    }
+
+    /// The same for a receiver of this type.
+    fn chosen_for(urn: &str, receiver: &str, types: &[&str]) -> Value {
         let mut yaml = format!(
-            "version: otel_dataflow/v1\ngroups: {{g: {{pipelines: {{p: {{nodes: {{n0: {{type: {RECEIVER}, config: {receiver}}}"
+            "version: otel_dataflow/v1\ngroups: {{g: {{pipelines: {{p: {{nodes: {{n0: {{type: {urn}, config: {receiver}}}"
         );
         for (number, urn) in types.iter().enumerate() {
             yaml += &format!(", n{}: {{type: {urn}, config: {{}}}}", number + 1);
@@ -169,6 +183,28 @@ mod tests {
         ] {
             assert_eq!(only_merges(&config), is_understood, "{config}");
         }
+    }
+
+    /// Of flow records logs have the choice and metrics do not; SONiC's points have it.
+    #[test]
+    fn ipfix_receivers_have_it_too() {
+        for (more, expected) in [
+            ("", json!("transport")),
+            (", profile: flows, signal: logs", json!("transport")),
+            (", signal: metrics, metrics: [{elements: [octetDeltaCount]}]", Value::Null),
+            (", profile: flows, signal: metrics, metrics: [{elements: [octetDeltaCount]}]", Value::Null),
+            (", profile: sonic_hft", json!("transport")),
+            (", profile: sonic_hft, signal: metrics", json!("transport")),
+            (", profile: sonic_hft, emit: encoded", Value::Null),
+            (", profile: sonic_hft, parent_ids: plain", json!("plain")),
+        ] {
+            let receiver = format!("{{udp: {{listening_addr: \"127.0.0.1:0\"}}{more}}}");
+            let behind = |types: &[&str]| chosen_for(IPFIX, &receiver, types);
+            assert_eq!(behind(&["processor:batch", "exporter:otap"]), expected, "{receiver}");
+            let not_chosen = if expected == "plain" { expected } else { Value::Null };
+            assert_eq!(behind(&["processor:debug", "exporter:otap"]), not_chosen, "{receiver}");
+        }
+        assert_eq!(chosen_for("urn:otel:receiver:otap", "{}", &["exporter:otap"]), Value::Null);
     }
 
     /// What the user has said stands.
