@@ -1,5 +1,6 @@
 //! The command line.
 
+mod ipfix;
 mod send;
 #[cfg(feature = "sink")]
 mod sink;
@@ -23,8 +24,10 @@ pub(crate) struct Args {
 enum Command {
     /// Sends generated log lines.
     Syslog(send::SyslogArgs),
-    /// Sends generated IPFIX or NetFlow v9 messages.
-    Ipfix(send::IpfixArgs),
+    /// Sends generated IPFIX or NetFlow messages with flows.
+    Ipfix(ipfix::IpfixArgs),
+    /// Sends generated high-frequency telemetry of a SONiC switch.
+    Sonic(ipfix::SonicArgs),
     /// Sends the payloads of a recording: pcap, pcapng, a stream of IPFIX messages, or lines of text.
     Replay(send::ReplayArgs),
     /// Receives OTAP and OTLP, counts it and records it.
@@ -39,7 +42,8 @@ pub(crate) type CliError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     match args.command {
         Command::Syslog(args) => send::syslog(&args).and_then(|sent| finish(&sent)),
-        Command::Ipfix(args) => send::ipfix(&args).and_then(|sent| finish(&sent)),
+        Command::Ipfix(args) => ipfix::ipfix(&args).and_then(|sent| finish(&sent)),
+        Command::Sonic(args) => ipfix::sonic(&args).and_then(|sent| finish(&sent)),
         Command::Replay(args) => send::replay(&args).and_then(|sent| finish(&sent)),
         #[cfg(feature = "sink")]
         Command::Sink(args) => sink::run(args),

@@ -1,26 +1,24 @@
-//! Where traffic goes: `udp://HOST:PORT` or `tcp://HOST:PORT`.
+//! Where traffic goes: `udp://HOST:PORT`, `tcp://HOST:PORT`, `file:PATH` or `pcap:PATH`.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Transport of the traffic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Transport {
-    Udp,
-    Tcp,
-}
-
-/// A transport and a resolved address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) transport: Transport,
-    pub(super) address: SocketAddr,
+/// A place for traffic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    Udp(SocketAddr),
+    Tcp(SocketAddr),
+    /// Messages as in a TCP stream.
+    File(PathBuf),
+    /// Messages as datagrams of a capture.
+    Pcap(PathBuf),
 }
 
 /// Not a target.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TargetError {
-    #[error("expected udp://HOST:PORT or tcp://HOST:PORT")]
+    #[error("expected udp://HOST:PORT, tcp://HOST:PORT, file:PATH or pcap:PATH")]
     Scheme,
     #[error("cannot resolve {place}: {source}")]
     Resolve { place: String, source: std::io::Error },
@@ -32,36 +30,47 @@ impl FromStr for Target {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
-        let (transport, place) = match text.split_once("://") {
-            Some(("udp", place)) => (Transport::Udp, place),
-            Some(("tcp", place)) => (Transport::Tcp, place),
-            _ => return Err(TargetError::Scheme),
-        };
-        let mut addresses =
-            place.to_socket_addrs().map_err(|source| TargetError::Resolve { place: place.to_owned(), source })?;
-        let address = addresses.next().ok_or_else(|| TargetError::NoAddress { place: place.to_owned() })?;
-        Ok(Self { transport, address })
+        match text.split_once("://") {
+            Some(("udp", place)) => return resolve(place).map(Self::Udp),
+            Some(("tcp", place)) => return resolve(place).map(Self::Tcp),
+            _ => {}
+        }
+        match text.split_once(':') {
+            Some(("file", path)) if !path.is_empty() => Ok(Self::File(path.into())),
+            Some(("pcap", path)) if !path.is_empty() => Ok(Self::Pcap(path.into())),
+            _ => Err(TargetError::Scheme),
+        }
     }
+}
+
+fn resolve(place: &str) -> Result<SocketAddr, TargetError> {
+    let mut addresses =
+        place.to_socket_addrs().map_err(|source| TargetError::Resolve { place: place.to_owned(), source })?;
+    addresses.next().ok_or_else(|| TargetError::NoAddress { place: place.to_owned() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Both transports, IPv4 and IPv6.
+    /// Both transports, IPv4 and IPv6, and both kinds of files.
     #[test]
     fn targets() {
-        let target: Target = "udp://127.0.0.1:4739".parse().unwrap();
-        assert_eq!(target, Target { transport: Transport::Udp, address: ([127, 0, 0, 1], 4739).into() });
-        let target: Target = "tcp://[::1]:514".parse().unwrap();
-        assert_eq!(target.transport, Transport::Tcp);
-        assert_eq!(target.address, "[::1]:514".parse().unwrap());
+        for (text, expected) in [
+            ("udp://127.0.0.1:4739", Target::Udp(([127, 0, 0, 1], 4739).into())),
+            ("tcp://[::1]:514", Target::Tcp("[::1]:514".parse().unwrap())),
+            ("file:flows.ipfix", Target::File("flows.ipfix".into())),
+            ("file:/tmp/a:b", Target::File("/tmp/a:b".into())),
+            ("pcap:/tmp/flows.pcap", Target::Pcap("/tmp/flows.pcap".into())),
+        ] {
+            assert_eq!(text.parse::<Target>().unwrap(), expected);
+        }
     }
 
     /// What is wrong is named.
     #[test]
     fn refused() {
-        for text in ["127.0.0.1:514", "http://127.0.0.1:514", ""] {
+        for text in ["127.0.0.1:514", "http://127.0.0.1:514", "file:", "pcap", ""] {
             assert!(matches!(text.parse::<Target>(), Err(TargetError::Scheme)), "{text}");
         }
         for text in ["udp://127.0.0.1", "udp://127.0.0.1:port", "tcp://"] {

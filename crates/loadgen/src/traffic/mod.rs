@@ -1,9 +1,10 @@
 //! Traffic to throw at a receiver: generators that are a function of their seed, and senders that keep a pace.
 //!
-//! A generator is a [`Source`] of messages: [`SyslogLines`] makes log lines, [`FlowExporter`] IPFIX or NetFlow v9
-//! messages, [`Payloads`] wraps whatever else there is, such as the packets of a recording. [`send_udp`] and
-//! [`send_tcp`] send a bounded number of messages and say exactly how many they, and the records in them, were, so that
-//! a test can compare with what arrived.
+//! A generator is a [`Source`] of messages: [`SyslogLines`] makes log lines, [`FlowExporter`] IPFIX or NetFlow messages
+//! with flows, [`SonicTelemetry`] the counters of a switch, [`Payloads`] wraps whatever else there is, such as the packets
+//! of a recording. [`Interleaved`] and [`Faulty`] mix sources and lose messages. [`send_udp`], [`send_tcp`],
+//! [`write_stream`] and [`write_pcap`] send or write a bounded number of messages and say exactly how many they, and the
+//! records in them, were, so that a test can compare with what arrived.
 //!
 //! Nothing here reads the clock but the senders: the same options give the same bytes, times included.
 //!
@@ -18,15 +19,25 @@
 
 mod calendar;
 mod corpus;
+mod faults;
+mod file;
 mod ipfix;
 mod pace;
 mod random;
 mod send;
+mod sonic;
 mod syslog;
 
-pub use ipfix::{FlowExporter, FlowFields, FlowOptions, FlowOptionsError, FlowProtocol};
+pub use faults::{Faults, Faulty, Interleaved, Lost};
+pub use file::{write_pcap, write_stream};
+pub use ipfix::{
+    FlowExporter, FlowFields, FlowOptions, FlowOptionsError, FlowProtocol, FlowTemplates, FlowTemplatesError,
+};
 pub use pace::{Clock, Pace, SystemClock};
-pub use send::{Framing, SendError, SendOptions, Sent, send_tcp, send_udp};
+pub use send::{Framing, SendError, SendOptions, Sent, send_tcp, send_udp, send_udp_in_turns};
+pub use sonic::{
+    SonicObject, SonicOptions, SonicOptionsError, SonicSession, SonicSessionFields, SonicTelemetry, SonicTime,
+};
 pub use syslog::{SyslogFormat, SyslogLines, SyslogOptions};
 
 /// 2026-01-01T00:00:00Z, the time at which generators begin unless told otherwise, in nanoseconds since the Unix epoch.

@@ -67,13 +67,30 @@ pub struct SendError {
 ///
 /// [`SendError`] if the socket cannot be made or a datagram cannot be sent, for example because it is too large.
 pub fn send_udp(target: SocketAddr, source: &mut impl Source, options: &SendOptions) -> Result<Sent, SendError> {
+    send_udp_in_turns(target, source, 1, options)
+}
+
+/// The same from several sockets, that is ports, which take turns: message *i* goes out from socket *i* modulo `sockets`,
+/// which is at least 1.
+///
+/// # Errors
+///
+/// As those of [`send_udp`].
+pub fn send_udp_in_turns(
+    target: SocketAddr,
+    source: &mut impl Source,
+    sockets: u16,
+    options: &SendOptions,
+) -> Result<Sent, SendError> {
     let mut sent = Sent::default();
     let any = match target {
         SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
         SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
     };
     // Not connected: a connected socket would report that nobody listens at some later datagram.
-    let result = UdpSocket::bind(any).and_then(|socket| {
+    let bound: io::Result<Vec<UdpSocket>> = (0..sockets.max(1)).map(|_| UdpSocket::bind(any)).collect();
+    let result = bound.and_then(|sockets| {
+        let mut turns = sockets.iter().cycle();
         let mut datagram = Vec::new();
         let mut clock = SystemClock::start();
         paced(options, &mut clock, &mut sent, |burst, sent| {
@@ -82,7 +99,9 @@ pub fn send_udp(target: SocketAddr, source: &mut impl Source, options: &SendOpti
                 let Some(records) = source.append_next(&mut datagram) else {
                     return Ok(false);
                 };
-                socket.send_to(&datagram, target)?;
+                if let Some(socket) = turns.next() {
+                    socket.send_to(&datagram, target)?;
+                }
                 sent.add(1, records, datagram.len());
             }
             Ok(true)
@@ -158,7 +177,7 @@ fn paced(
 }
 
 /// Collects framed messages, and counts them when they are written.
-struct FrameWriter {
+pub(super) struct FrameWriter {
     framing: Framing,
     message: Vec<u8>,
     buffer: Vec<u8>,
@@ -166,12 +185,12 @@ struct FrameWriter {
 }
 
 impl FrameWriter {
-    fn new(framing: Framing) -> Self {
+    pub(super) fn new(framing: Framing) -> Self {
         Self { framing, message: Vec::new(), buffer: Vec::new(), pending: Sent::default() }
     }
 
     /// Appends the next message; `false` if there is none.
-    fn append(&mut self, source: &mut impl Source) -> bool {
+    pub(super) fn append(&mut self, source: &mut impl Source) -> bool {
         self.message.clear();
         let Some(records) = source.append_next(&mut self.message) else {
             return false;
@@ -187,7 +206,8 @@ impl FrameWriter {
         true
     }
 
-    fn flush(&mut self, stream: &mut impl Write, sent: &mut Sent) -> io::Result<()> {
+    /// Writes what was appended, and counts it as sent.
+    pub(super) fn flush(&mut self, stream: &mut impl Write, sent: &mut Sent) -> io::Result<()> {
         stream.write_all(&self.buffer)?;
         self.buffer.clear();
         let Sent { messages, records, bytes } = std::mem::take(&mut self.pending);
@@ -199,7 +219,8 @@ impl FrameWriter {
 }
 
 impl Sent {
-    fn add(&mut self, messages: u64, records: u64, bytes: usize) {
+    /// Counts messages.
+    pub(super) fn add(&mut self, messages: u64, records: u64, bytes: usize) {
         self.messages += messages;
         self.records += records;
         self.bytes += bytes as u64;

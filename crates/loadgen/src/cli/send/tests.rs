@@ -6,7 +6,7 @@ use clap::Parser as _;
 use super::*;
 use crate::cli::{Args as Cli, Command};
 
-fn command(words: &[&str]) -> Command {
+pub(in crate::cli) fn command(words: &[&str]) -> Command {
     let words = std::iter::once("catchment-loadgen").chain(words.iter().copied());
     Cli::try_parse_from(words).unwrap().command
 }
@@ -43,40 +43,16 @@ fn syslog_connections() {
     assert!(lines.iter().all(|line| line.starts_with('<') && line.contains("[")));
 }
 
-/// A rate that cannot be shared, and messages that no stream can carry, are refused.
+/// A rate that cannot be shared is refused, and so is a file for several connections.
 #[test]
 fn refused() {
     let args =
         ["syslog", "--to", "udp://127.0.0.1:9", "--format", "cef", "--count", "5", "--connections", "3", "--rate", "2"];
     let Command::Syslog(args) = command(&args) else { panic!("not syslog") };
     assert!(syslog(&args).unwrap_err().to_string().contains("--rate"));
-    let args =
-        ["ipfix", "--to", "tcp://127.0.0.1:9", "--protocol", "netflow_v9", "--fields", "router", "--messages", "1"];
-    let Command::Ipfix(args) = command(&args) else { panic!("not ipfix") };
-    assert!(ipfix(&args).unwrap_err().to_string().contains("udp://"));
-}
-
-/// Flow messages arrive whole, and their records are counted.
-#[test]
-fn ipfix_datagrams() {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let to = format!("udp://{}", socket.local_addr().unwrap());
-    let args =
-        ["ipfix", "--to", &to, "--protocol", "ipfix", "--fields", "softflowd", "--messages", "3", "--domain", "7"];
-    let Command::Ipfix(args) = command(&args) else { panic!("not ipfix") };
-    let summary = ipfix(&args).unwrap();
-    assert_eq!(summary.messages, 3);
-    assert!(summary.records > summary.messages);
-    let mut bytes = 0;
-    for _ in 0..3 {
-        let mut datagram = [0; 2_000];
-        let length = socket.recv(&mut datagram).unwrap();
-        assert_eq!(datagram[..2], [0, 10], "the version of IPFIX");
-        assert_eq!(usize::from(u16::from_be_bytes([datagram[2], datagram[3]])), length);
-        assert_eq!(datagram[12..16], [0, 0, 0, 7], "the observation domain");
-        bytes += length as u64;
-    }
-    assert_eq!(summary.bytes, bytes);
+    let args = ["syslog", "--to", "file:/tmp/none", "--format", "cef", "--count", "5", "--connections", "3"];
+    let Command::Syslog(args) = command(&args) else { panic!("not syslog") };
+    assert!(syslog(&args).unwrap_err().to_string().contains("one file"));
 }
 
 /// Each line of a text recording is a datagram; what is not there is named.

@@ -1,8 +1,11 @@
 //! The messages, read back by a walker that knows nothing of how they are made.
 
+mod decoded;
+
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::traffic::DEFAULT_START_UNIX_NANO;
 
 /// What a message says, field values by element.
 #[derive(Debug, Default)]
@@ -85,7 +88,9 @@ fn messages(options: FlowOptions, count: usize) -> Vec<(Vec<u8>, u64)> {
     (0..count).map(|_| message()).collect()
 }
 
-const KINDS: [(FlowProtocol, FlowFields, usize, usize); 4] = [
+const KINDS: [(FlowProtocol, FlowFields, usize, usize); 6] = [
+    (FlowProtocol::Ipfix, FlowFields::Basic, 11, 51),
+    (FlowProtocol::NetflowV9, FlowFields::Basic, 11, 43),
     (FlowProtocol::Ipfix, FlowFields::Softflowd, 16, 50),
     (FlowProtocol::Ipfix, FlowFields::Router, 18, 67),
     (FlowProtocol::NetflowV9, FlowFields::Softflowd, 16, 42),
@@ -109,7 +114,7 @@ fn walked_messages() {
             assert_eq!(walked.domain, 77);
             let (sequence, count_or_length) = match protocol {
                 FlowProtocol::Ipfix => (records_before, message.len()),
-                FlowProtocol::NetflowV9 => (index as u64, walked.records.len() + walked.templates),
+                _ => (index as u64, walked.records.len() + walked.templates),
             };
             assert_eq!(u64::from(walked.sequence), sequence);
             assert_eq!(usize::from(walked.count_or_length), count_or_length);
@@ -143,7 +148,7 @@ fn plausible_values() {
         let options = FlowOptions::new(protocol, fields, 0, 11);
         let (start, end) = match protocol {
             FlowProtocol::Ipfix => (152, 153),
-            FlowProtocol::NetflowV9 => (22, 21),
+            _ => (22, 21),
         };
         let mut templates = BTreeMap::new();
         let mut octets = Vec::new();
