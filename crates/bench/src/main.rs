@@ -26,6 +26,11 @@ const BINARY_VARIABLE: &str = "CATCHMENT_BINARY";
 /// Environment variable that names the program of upstream 0.63.
 const PEER_063_VARIABLE: &str = "CATCHMENT_PEER_063";
 
+/// Environment variable that names the program with crates that decode IPFIX.
+const PEER_IPFIX_VARIABLE: &str = "CATCHMENT_PEER_IPFIX";
+/// Environment variable that names the folder of captures.
+const CAPTURES_VARIABLE: &str = "CATCHMENT_IPFIX_CAPTURES";
+
 /// Measures one table of the benchmarks.
 #[derive(Debug, Parser)]
 #[command(name = "catchment-bench", version)]
@@ -46,6 +51,9 @@ struct Args {
     /// it.
     #[arg(long, value_name = "PATH")]
     peer_063: Option<PathBuf>,
+    /// Crates that decode IPFIX, in a program (peers/ipfix-crates); without it $CATCHMENT_PEER_IPFIX, or no rows of them.
+    #[arg(long, value_name = "PATH")]
+    peer_ipfix: Option<PathBuf>,
     /// Measures only cases whose name has this in it; may be given again for more.
     #[arg(long = "case", value_name = "PART")]
     cases: Vec<String>,
@@ -72,13 +80,19 @@ fn report(error: &str) {
 
 /// Gives the number of sides of cases that failed.
 fn run(args: Args) -> Result<usize, Box<dyn std::error::Error>> {
-    let binary = find_binary(args.binary, std::env::var_os(BINARY_VARIABLE), &std::env::current_exe()?)?;
-    let peer_063 = find_peer(args.peer_063, std::env::var_os(PEER_063_VARIABLE))?;
+    let binary = match args.table.needs_engine() {
+        true => Some(find_binary(args.binary, std::env::var_os(BINARY_VARIABLE), &std::env::current_exe()?)?),
+        false => None,
+    };
+    let peer_063 = find_peer("upstream-0.63", args.peer_063, std::env::var_os(PEER_063_VARIABLE))?;
+    let peer_ipfix = find_peer("ipfix-crates", args.peer_ipfix, std::env::var_os(PEER_IPFIX_VARIABLE))?;
+    let captures = std::env::var_os(CAPTURES_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
     // Before any thread starts, so that all of them stay off the engine's core.
     pin(LOAD_CORE)?;
     let file = args.json.map(File::create).transpose()?;
     let mut rows = Rows::new(Machine::detect(), io::stdout(), file);
-    args.table.measure(&Setup { binary, peer_063, quick: args.quick, cases: args.cases }, &mut rows)
+    args.table
+        .measure(&Setup { binary, peer_063, peer_ipfix, captures, quick: args.quick, cases: args.cases }, &mut rows)
 }
 
 /// The first of: the argument, the variable, the neighbour of this program.
@@ -94,11 +108,11 @@ fn find_binary(argument: Option<PathBuf>, variable: Option<OsString>, program: &
 }
 
 /// The argument or the variable. A path that is given must be there; it is no error to give none.
-fn find_peer(argument: Option<PathBuf>, variable: Option<OsString>) -> Result<Option<PathBuf>, String> {
+fn find_peer(peer: &str, argument: Option<PathBuf>, variable: Option<OsString>) -> Result<Option<PathBuf>, String> {
     let given = argument.or(variable.filter(|path| !path.is_empty()).map(PathBuf::from));
     match given {
         Some(path) if !path.is_file() => Err(format!(
-            "no program of upstream 0.63 at {}: build it first with crates/bench/peers/upstream-0.63/build.sh",
+            "no program of peer {peer} at {}: build it first with crates/bench/peers/{peer}/build.sh",
             path.display()
         )),
         given => Ok(given),
@@ -132,10 +146,11 @@ mod tests {
     fn peer() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path().to_owned();
-        assert_eq!(find_peer(None, None), Ok(None));
-        assert_eq!(find_peer(None, Some("".into())), Ok(None));
-        assert_eq!(find_peer(None, Some(path.clone().into())), Ok(Some(path.clone())));
-        assert_eq!(find_peer(Some(path.clone()), Some("/missing".into())), Ok(Some(path)));
-        assert!(find_peer(Some("/missing".into()), None).unwrap_err().contains("build.sh"));
+        let find = |argument, variable| find_peer("ipfix-crates", argument, variable);
+        assert_eq!(find(None, None), Ok(None));
+        assert_eq!(find(None, Some("".into())), Ok(None));
+        assert_eq!(find(None, Some(path.clone().into())), Ok(Some(path.clone())));
+        assert_eq!(find(Some(path.clone()), Some("/missing".into())), Ok(Some(path)));
+        assert!(find(Some("/missing".into()), None).unwrap_err().contains("peers/ipfix-crates/build.sh"));
     }
 }

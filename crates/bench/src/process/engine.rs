@@ -79,7 +79,7 @@ impl Engine {
 
     /// Begins to measure what it costs.
     pub(crate) fn open_window(&self) -> Result<Window, ProcessError> {
-        Window::open(self.child.id())
+        Window::open(vec![self.child.id()])
     }
 
     /// What it has counted, as of its last report.

@@ -1,5 +1,6 @@
 //! Processes under measurement: starting, stopping, and looking at them.
 
+mod collector;
 mod cores;
 mod engine;
 mod metrics;
@@ -9,10 +10,11 @@ mod window;
 use std::io;
 use std::path::PathBuf;
 
+pub(crate) use collector::Collector;
 pub(crate) use cores::{ENGINE_CORE, LOAD_CORE, pin, put_first};
 pub(crate) use engine::{Engine, Listening, free_address};
 pub(crate) use metrics::{MAIN, Metrics};
-pub(crate) use proc::{cpu_model, tcp_unread, udp_drops};
+pub(crate) use proc::{cpu_model, tcp_unread, thread_time, udp_drops, udp_receive_buffer, udp_unread};
 pub(crate) use window::{Cost, Window};
 
 /// A process could not be started, watched or stopped.
@@ -30,6 +32,8 @@ pub(crate) enum ProcessError {
     TimedOut { state: &'static str, seconds: u64, log: String },
     #[error("the admin server of the engine gives no metrics")]
     NoMetrics,
+    #[error("{} was not {state} after {seconds} s; its last words:\n{log}", binary.display())]
+    Collector { binary: PathBuf, state: &'static str, seconds: u64, log: String },
     #[error("{path} does not say {what}")]
     Proc { path: String, what: &'static str },
 }

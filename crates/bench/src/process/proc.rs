@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::process::Command;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_getcpuclockid};
@@ -16,6 +17,12 @@ pub(super) fn cpu_time(id: u32) -> Result<Duration, ProcessError> {
     let clock = i32::try_from(id).map_err(|_| none()).and_then(|id| clock_getcpuclockid(Pid::from_raw(id)));
     let time = clock.and_then(ClockId::now).map_err(io::Error::from);
     time.map(Duration::from).map_err(ProcessError::io("read the CPU time of the engine"))
+}
+
+/// CPU time of this thread so far.
+pub(crate) fn thread_time() -> Result<Duration, ProcessError> {
+    let time = ClockId::CLOCK_THREAD_CPUTIME_ID.now().map_err(io::Error::from);
+    time.map(Duration::from).map_err(ProcessError::io("read the CPU time of this thread"))
 }
 
 /// Resident sizes of a process, in MiB.
@@ -52,6 +59,38 @@ pub(crate) fn udp_drops(port: u16) -> Option<u64> {
 fn parse_udp_drops(table: &str, port: u16) -> Option<u64> {
     let drops = |line: &str| line.split_ascii_whitespace().last()?.parse::<u64>().ok();
     table.lines().filter(|line| port_of(line, 1) == Some(port)).filter_map(drops).reduce(|a, b| a + b)
+}
+
+/// Bytes that wait at the IPv4 UDP sockets of a port to be read; `None` if there is no socket.
+pub(crate) fn udp_unread(port: u16) -> Option<u64> {
+    parse_udp_unread(&fs::read_to_string("/proc/net/udp").ok()?, port)
+}
+
+fn parse_udp_unread(table: &str, port: u16) -> Option<u64> {
+    let unread = |line: &str| {
+        let (_, to_read) = line.split_ascii_whitespace().nth(4)?.split_once(':')?;
+        u64::from_str_radix(to_read, 16).ok()
+    };
+    table.lines().filter(|line| port_of(line, 1) == Some(port)).filter_map(unread).reduce(|a, b| a + b)
+}
+
+/// Size of the receive buffer of a UDP socket of a port as `ss` tells it, in bytes; `None` if it does not.
+pub(crate) fn udp_receive_buffer(port: u16) -> Option<u64> {
+    let output = Command::new("ss").args(["-H", "-u", "-a", "-n", "-m", "sport", "="]).arg(format!(":{port}")).output();
+    parse_receive_buffer(&String::from_utf8_lossy(&output.ok()?.stdout))
+}
+
+/// `skmem:(r0,rb212992,...)`.
+fn parse_receive_buffer(text: &str) -> Option<u64> {
+    let (_, rest) = text.split_once("skmem:(")?;
+    rest.split([',', ')']).find_map(|item| item.strip_prefix("rb"))?.parse().ok()
+}
+
+/// Processes that a process has started, and those that they have.
+pub(super) fn descendants(id: u32) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    let children = children.split_ascii_whitespace().filter_map(|child| child.parse::<u32>().ok());
+    children.flat_map(|child| std::iter::once(child).chain(descendants(child))).collect()
 }
 
 /// Bytes that senders have written to IPv4 connections to a port of this machine and that have not been read: in the
@@ -119,6 +158,29 @@ mod tests {
         assert_eq!(parse_udp_drops(table, 514), Some(42));
         assert_eq!(parse_udp_drops(table, 515), Some(0));
         assert_eq!(parse_udp_drops(table, 516), None);
+        let waiting = table.replace(":00000000 00:", ":00000100 00:");
+        assert_eq!((parse_udp_unread(&waiting, 514), parse_udp_unread(table, 515)), (Some(512), Some(0)));
+        assert_eq!(parse_udp_unread(table, 516), None);
+    }
+
+    /// The size is found among the others.
+    #[test]
+    fn receive_buffers() {
+        let text = "UNCONN 0 0 127.0.0.1:4739 0.0.0.0:*\n\t skmem:(r0,rb212992,t0,tb212992,f0,w0,o0,bl0,d0)\n";
+        assert_eq!(parse_receive_buffer(text), Some(212_992));
+        assert_eq!(parse_receive_buffer("skmem:(r0,t0)"), None);
+    }
+
+    /// A child is found while it is there.
+    #[test]
+    fn own_child() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        // Children belong to the thread that started them, and of a process only those of the first are looked at.
+        let found = fs::read_to_string(format!("/proc/self/task/{}/children", nix::unistd::gettid())).unwrap();
+        assert!(found.split_ascii_whitespace().any(|one| one == child.id().to_string()));
+        assert!(descendants(child.id()).is_empty());
+        child.kill().unwrap();
+        let _ = child.wait().unwrap();
     }
 
     /// Both ends of connections to the port, and neither the listener nor other connections.

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::ProcessError;
-use super::proc::{cpu_time, memory};
+use super::proc::{Memory, cpu_time, memory};
 use crate::stats::mean;
 
 /// Time between two looks at the memory.
@@ -14,7 +14,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A measurement that has begun. Dropping it ends its looking.
 #[derive(Debug)]
 pub(crate) struct Window {
-    id: u32,
+    ids: Vec<u32>,
     began: Instant,
     cpu_before: Duration,
     stop: mpsc::Sender<()>,
@@ -34,29 +34,30 @@ pub(crate) struct Cost {
 }
 
 impl Window {
-    /// Begins to measure a process.
-    pub(super) fn open(id: u32) -> Result<Self, ProcessError> {
+    /// Begins to measure processes that belong together.
+    pub(super) fn open(ids: Vec<u32>) -> Result<Self, ProcessError> {
+        let watched = ids.clone();
         let (stop, stopped) = mpsc::channel();
         let sampler = std::thread::Builder::new()
             .name("memory".into())
             .spawn(move || {
                 let mut sizes = Vec::new();
                 loop {
-                    sizes.extend(memory(id).map(|memory| memory.rss_mib).ok());
+                    sizes.extend(total_memory(&watched).map(|memory| memory.rss_mib).ok());
                     if stopped.recv_timeout(LOOK_EVERY) != Err(RecvTimeoutError::Timeout) {
                         return sizes;
                     }
                 }
             })
             .map_err(ProcessError::io("start a thread"))?;
-        Ok(Self { id, began: Instant::now(), cpu_before: cpu_time(id)?, stop, sampler })
+        Ok(Self { began: Instant::now(), cpu_before: total_time(&ids)?, ids, stop, sampler })
     }
 
-    /// Ends the measurement; the process must still be there.
+    /// Ends the measurement; the processes must still be there.
     pub(crate) fn close(self) -> Result<Cost, ProcessError> {
         let seconds = self.began.elapsed().as_secs_f64();
-        let cpu = cpu_time(self.id)?.saturating_sub(self.cpu_before);
-        let memory = memory(self.id)?;
+        let cpu = total_time(&self.ids)?.saturating_sub(self.cpu_before);
+        let memory = total_memory(&self.ids)?;
         // Fails only if the thread is gone, of which joining tells more.
         let _ = self.stop.send(());
         let sizes = self.sampler.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -69,6 +70,18 @@ impl Window {
     }
 }
 
+fn total_time(ids: &[u32]) -> Result<Duration, ProcessError> {
+    ids.iter().map(|id| cpu_time(*id)).sum()
+}
+
+/// Sizes of all of them; pages that they share count for each.
+fn total_memory(ids: &[u32]) -> Result<Memory, ProcessError> {
+    ids.iter().try_fold(Memory { rss_mib: 0.0, peak_rss_mib: 0.0 }, |sum, id| {
+        let one = memory(*id)?;
+        Ok(Memory { rss_mib: sum.rss_mib + one.rss_mib, peak_rss_mib: sum.peak_rss_mib + one.peak_rss_mib })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,7 +89,7 @@ mod tests {
     /// This process has a size, and no cost is negative.
     #[test]
     fn this_process() {
-        let cost = Window::open(std::process::id()).unwrap().close().unwrap();
+        let cost = Window::open(vec![std::process::id()]).unwrap().close().unwrap();
         assert!(cost.mean_rss_mib > 0.1 && cost.peak_rss_mib > 0.1, "{cost:?}");
         assert!(cost.seconds > 0.0 && cost.cpu_seconds >= 0.0, "{cost:?}");
     }

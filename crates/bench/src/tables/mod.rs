@@ -1,5 +1,11 @@
 //! The tables.
 
+mod ipfix_decode;
+mod ipfix_udp;
+mod messages;
+mod numbers;
+mod pipelines;
+mod rounds;
 mod syslog;
 
 use std::io::{self, Write};
@@ -12,15 +18,23 @@ use crate::row::Rows;
 pub(crate) enum Table {
     /// Syslog over TCP and UDP, beside the receivers that come with two versions of the engine.
     Syslog,
+    /// IPFIX messages to OTAP batches, beside crates that decode to records of their own.
+    IpfixDecode,
+    /// Flow records over UDP, beside nfcapd and nfacctd.
+    IpfixUdp,
 }
 
 /// How to measure.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Setup {
-    /// The engine.
-    pub(crate) binary: PathBuf,
+    /// The engine; tables that need it have it.
+    pub(crate) binary: Option<PathBuf>,
     /// Version 0.63 of the engine with its own nodes.
     pub(crate) peer_063: Option<PathBuf>,
+    /// Crates that decode IPFIX, in a program.
+    pub(crate) peer_ipfix: Option<PathBuf>,
+    /// Folder of captures.
+    pub(crate) captures: Option<PathBuf>,
     /// Short runs.
     pub(crate) quick: bool,
     /// Parts of names of cases; none for all.
@@ -35,6 +49,14 @@ impl Setup {
 }
 
 impl Table {
+    /// Whether it starts the engine.
+    pub(crate) fn needs_engine(self) -> bool {
+        match self {
+            Self::Syslog | Self::IpfixUdp => true,
+            Self::IpfixDecode => false,
+        }
+    }
+
     /// Measures every case that is asked for; gives the number of sides that failed in one. A failure does not stop the
     /// others.
     ///
@@ -47,6 +69,8 @@ impl Table {
     ) -> Result<usize, Box<dyn std::error::Error>> {
         match self {
             Self::Syslog => syslog::measure(setup, rows),
+            Self::IpfixDecode => ipfix_decode::measure(setup, rows),
+            Self::IpfixUdp => ipfix_udp::measure(setup, rows),
         }
     }
 }
@@ -64,7 +88,7 @@ mod tests {
     /// Any part of a name will do, and no parts are all cases.
     #[test]
     fn cases() {
-        let mut setup = Setup { binary: PathBuf::new(), peer_063: None, quick: true, cases: Vec::new() };
+        let mut setup = Setup::default();
         assert!(setup.wants("udp-loss"));
         setup.cases = vec!["noop/".to_owned(), "udp".to_owned()];
         assert!(setup.wants("udp-loss") && setup.wants("tcp-noop/cef/fixed"));

@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
+use super::super::pipelines::{counting, engine, into_noop, pipeline};
 use super::sides::{Side, Transport};
-use crate::process::{ENGINE_CORE, MAIN};
+use crate::process::MAIN;
 
 /// Smallest batch that the batch processor sends on without waiting for more.
 const MIN_BATCH_ITEMS: u64 = 8_000;
@@ -30,12 +31,9 @@ pub(super) fn tcp_otap(side: Side, listening: SocketAddr, endpoint: SocketAddr) 
     engine(MAIN, pipeline(nodes, json!([{ "from": "receive", "to": "batch" }, { "from": "batch", "to": "export" }])))
 }
 
-/// Lines -> receiver -> nothing. The engine counts what its own receivers take in, and reports five times a second.
+/// Lines -> receiver -> nothing.
 pub(super) fn noop(side: Side, transport: Transport, listening: SocketAddr) -> Value {
-    let mut config = engine(MAIN, into_noop(side.receiver(transport, listening)));
-    config["policies"] = json!({ "telemetry": { "runtime_metrics": "normal" } });
-    config["engine"]["telemetry"]["reporting_interval"] = json!("200ms");
-    config
+    counting(side.receiver(transport, listening))
 }
 
 /// Adds a pipeline that takes OTLP over HTTP and drops it.
@@ -46,28 +44,6 @@ pub(super) fn with_probe(mut config: Value, listening: SocketAddr) -> Value {
     });
     config["groups"]["default"]["pipelines"]["probe"] = into_noop(receiver);
     config
-}
-
-fn into_noop(receiver: Value) -> Value {
-    let nodes = json!({ "receive": receiver, "export": { "type": "urn:otel:exporter:noop", "config": {} } });
-    pipeline(nodes, json!([{ "from": "receive", "to": "export" }]))
-}
-
-fn pipeline(nodes: Value, connections: Value) -> Value {
-    let core = json!({ "type": "core_set", "set": [{ "start": ENGINE_CORE, "end": ENGINE_CORE }] });
-    json!({
-        "policies": { "resources": { "core_allocation": core } },
-        "nodes": nodes,
-        "connections": connections,
-    })
-}
-
-fn engine(name: &str, pipeline: Value) -> Value {
-    json!({
-        "version": "otel_dataflow/v1",
-        "engine": { "telemetry": { "logs": { "level": "warn" } } },
-        "groups": { "default": { "pipelines": { name: pipeline } } },
-    })
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! Decode jobs by themselves, without an engine: what a message costs, and how long a step keeps others waiting.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use catchment_columns::syslog::{Receipt, RowOptions, Source, SyslogBatch, SyslogJob, Transport, Zone};
 use catchment_columns::{ColumnsError, Job, OtapArrowRecords, ParentIds, Step};
 use catchment_loadgen::traffic::{DEFAULT_START_UNIX_NANO, Source as _};
-use nix::time::{ClockId, clock_gettime};
 use otel_arrow_dfe_pdata::Producer;
 
+use super::super::numbers::{Metric, Numbers};
 use super::corpus::Recording;
-use super::numbers::{Metric, Numbers};
+use crate::process::{ProcessError, thread_time};
 
 /// Batches decoded one after the other.
 const ROUNDS: usize = 15;
@@ -32,8 +32,8 @@ pub(super) enum DecodeError {
     Columns(#[from] ColumnsError),
     #[error(transparent)]
     Otap(#[from] otel_arrow_dfe_pdata::error::Error),
-    #[error("the clock of this thread cannot be read: {0}")]
-    Clock(#[from] nix::Error),
+    #[error(transparent)]
+    Process(#[from] ProcessError),
     #[error("{messages} messages gave {records} records")]
     Miscounted { messages: usize, records: usize },
 }
@@ -48,13 +48,13 @@ pub(super) fn run(recording: &Recording) -> Result<Numbers, DecodeError> {
         messages = batch.len();
         let began = thread_time()?;
         let (mut records, taken, slowest) = decoded(batch)?;
-        decode = decode.min(thread_time()? - began);
+        decode = decode.min(micros_since(began)?);
         if records.num_items() != messages {
             return Err(DecodeError::Miscounted { messages, records: records.num_items() });
         }
         let began = thread_time()?;
         let sent = producer.produce_bar(&mut records)?;
-        encode = encode.min(thread_time()? - began);
+        encode = encode.min(micros_since(began)?);
         (steps, longest) = (taken, longest.min(slowest));
         bytes = sent.arrow_payloads.iter().map(|payload| payload.record.len()).sum();
     }
@@ -97,10 +97,9 @@ fn decoded(batch: SyslogBatch) -> Result<(OtapArrowRecords, usize, f64), DecodeE
     }
 }
 
-/// Microseconds that this thread has worked.
-fn thread_time() -> Result<f64, nix::Error> {
-    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?;
-    Ok(time.tv_sec() as f64 * 1e6 + time.tv_nsec() as f64 / 1e3)
+/// Microseconds that this thread has worked since it had worked for `began`.
+fn micros_since(began: Duration) -> Result<f64, ProcessError> {
+    Ok(thread_time()?.saturating_sub(began).as_secs_f64() * 1e6)
 }
 
 #[cfg(test)]

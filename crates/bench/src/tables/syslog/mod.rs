@@ -16,10 +16,8 @@ mod config;
 mod corpus;
 mod decode;
 mod noop;
-mod numbers;
 mod otap;
 mod probe;
-mod rounds;
 mod run;
 mod sides;
 mod udp;
@@ -27,10 +25,10 @@ mod udp;
 use std::io::Write;
 
 use self::corpus::{CORPORA, Corpus};
-use self::numbers::Metric;
-use self::rounds::{Measurements, Plan};
 use self::run::Rate;
 use self::sides::Side;
+use super::numbers::Metric;
+use super::rounds::{self, Measurements, Plan};
 use super::{Setup, progress};
 use crate::row::{Measured, Rows};
 
@@ -116,6 +114,11 @@ const LARGE: [Side; 3] = [Side::Ours, Side::Upstream62, Side::Upstream63];
 /// The peers of a row of ours with batches of 8,192.
 const PEERS: [Side; 3] = [Side::Upstream62Default, Side::Upstream62, Side::Upstream63];
 
+/// All of `sides` whose program is there.
+fn plan<'a>(setup: &Setup, case: &'a str, sides: &[Side]) -> Plan<'a, Side> {
+    Plan::new(setup, case, sides.iter().copied().filter(|side| side.program(setup).is_some()).collect())
+}
+
 /// Cases `tcp-otap-zstd` of a corpus, and `overload/rss`, which is made of the same runs.
 fn through_otap<W: Write>(setup: &Setup, corpus: &Corpus, rows: &mut Rows<W>) -> std::io::Result<usize> {
     let [fixed_case, unlimited_case] = Rate::ALL.map(|rate| otap_case(corpus, rate));
@@ -129,7 +132,7 @@ fn through_otap<W: Write>(setup: &Setup, corpus: &Corpus, rows: &mut Rows<W>) ->
     let recording = corpus.record(run::lines(setup.quick));
     let measure = |case: &str, sides: &[Side], rate: Rate| {
         let run = |side| otap::run(setup, side, recording.source(), recording.lines(), rate.per_second(setup.quick));
-        rounds::interleaved(&Plan::new(setup, case, sides), run)
+        rounds::interleaved(&plan(setup, case, sides), run)
     };
 
     let mut sides = Vec::new();
@@ -144,19 +147,20 @@ fn through_otap<W: Write>(setup: &Setup, corpus: &Corpus, rows: &mut Rows<W>) ->
     }
     let at_fixed = measure(&fixed_case, &sides, Rate::Fixed);
     if fixed {
-        at_fixed.add_rows(rows, &fixed_case, Side::Ours, &PEERS)?;
+        at_fixed.add_rows(rows, TABLE, &fixed_case, Side::Ours, &PEERS)?;
     }
     if defaults {
-        at_fixed.add_rows(rows, &default_case, Side::OursDefault, &[Side::Upstream62Default])?;
+        at_fixed.add_rows(rows, TABLE, &default_case, Side::OursDefault, &[Side::Upstream62Default])?;
     }
     let sides = if unlimited || overload { &LARGE[..] } else { &[] };
     let at_unlimited = measure(&unlimited_case, sides, Rate::Unlimited);
     if unlimited {
-        at_unlimited.add_rows(rows, &unlimited_case, Side::Ours, &PEERS)?;
+        at_unlimited.add_rows(rows, TABLE, &unlimited_case, Side::Ours, &PEERS)?;
     }
     if overload {
         Measurements::ratio_of(&at_unlimited, &at_fixed, otap::PEAK_RSS, otap::RSS_OVERLOAD_RATIO).add_rows(
             rows,
+            TABLE,
             &overload_case,
             Side::Ours,
             &PEERS,
@@ -173,10 +177,10 @@ fn into_nothing<W: Write>(setup: &Setup, corpus: &Corpus, rows: &mut Rows<W>) ->
         let case = noop_case(corpus, rate);
         if setup.wants(&case) {
             let recording = recording.get_or_insert_with(|| corpus.record(run::lines(setup.quick)));
-            let measured = rounds::interleaved(&Plan::new(setup, &case, &LARGE), |side| {
+            let measured = rounds::interleaved(&plan(setup, &case, &LARGE), |side| {
                 noop::run(setup, side, recording.source(), recording.lines(), rate.per_second(setup.quick))
             });
-            measured.add_rows(rows, &case, Side::Ours, &PEERS)?;
+            measured.add_rows(rows, TABLE, &case, Side::Ours, &PEERS)?;
             failures += measured.failures();
         }
     }
@@ -188,8 +192,8 @@ fn udp_loss<W: Write>(setup: &Setup, rows: &mut Rows<W>) -> std::io::Result<usiz
     if !setup.wants(udp::CASE) {
         return Ok(0);
     }
-    let measured = rounds::interleaved(&Plan::new(setup, udp::CASE, &LARGE), |side| udp::run(setup, side));
-    measured.add_rows(rows, udp::CASE, Side::Ours, &PEERS)?;
+    let measured = rounds::interleaved(&plan(setup, udp::CASE, &LARGE), |side| udp::run(setup, side));
+    measured.add_rows(rows, TABLE, udp::CASE, Side::Ours, &PEERS)?;
     Ok(measured.failures())
 }
 
@@ -200,10 +204,10 @@ fn beside_probes<W: Write>(setup: &Setup, corpus: &Corpus, rows: &mut Rows<W>) -
         return Ok(0);
     }
     let recording = corpus.record(probe::lines(setup.quick));
-    let measured = rounds::interleaved(&Plan::new(setup, &case, &LARGE), |side| {
+    let measured = rounds::interleaved(&plan(setup, &case, &LARGE), |side| {
         probe::run(setup, side, recording.source(), recording.lines())
     });
-    measured.add_rows(rows, &case, Side::Ours, &PEERS)?;
+    measured.add_rows(rows, TABLE, &case, Side::Ours, &PEERS)?;
     Ok(measured.failures())
 }
 
@@ -248,7 +252,7 @@ mod tests {
     /// A name of which there is no case is an error that tells the names, not an empty table.
     #[test]
     fn unknown_case() {
-        let setup = Setup { binary: "/none".into(), peer_063: None, quick: true, cases: vec!["tpc".to_owned()] };
+        let setup = Setup { quick: true, cases: vec!["tpc".to_owned()], ..Setup::default() };
         let mut rows = Rows::new(crate::row::Machine::detect(), Vec::new(), None);
         let error = measure(&setup, &mut rows).unwrap_err().to_string();
         assert!(error.contains("tpc") && error.contains("udp-loss"), "{error}");

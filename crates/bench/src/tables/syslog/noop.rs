@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use catchment_loadgen::traffic::{Framing, SendOptions, Source, send_tcp};
 
 use super::super::Setup;
+use super::super::numbers::{Metric, Numbers};
 use super::config;
-use super::numbers::{Metric, Numbers};
 use super::run::{PATIENCE, RATE, RunError, costs, watch};
 use super::sides::{Side, Transport};
 use crate::process::{Engine, Listening, free_address, tcp_unread};

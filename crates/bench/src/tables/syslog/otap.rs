@@ -7,8 +7,8 @@ use catchment_loadgen::sink::{RunningSink, Sink, SinkError, SinkOptions};
 use catchment_loadgen::traffic::{Framing, SendOptions, Source, send_tcp};
 
 use super::super::Setup;
+use super::super::numbers::{Metric, Numbers};
 use super::config;
-use super::numbers::{Metric, Numbers};
 pub(super) use super::run::PEAK_RSS;
 use super::run::{PATIENCE, RATE, RunError, costs};
 use super::sides::Side;

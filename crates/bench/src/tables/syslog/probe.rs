@@ -10,8 +10,8 @@ use otel_arrow_dfe_pdata::proto::opentelemetry::common::v1::{AnyValue, any_value
 use otel_arrow_dfe_pdata::proto::opentelemetry::logs::v1::{LogRecord, ResourceLogs, ScopeLogs};
 use prost::Message as _;
 
+use super::super::numbers::{Metric, Numbers};
 use super::super::{Setup, progress};
-use super::numbers::{Metric, Numbers};
 use super::run::{PATIENCE, Rate, RunError};
 use super::sides::Side;
 use super::{BATCH_ITEMS, config, otap};

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use catchment_loadgen::sink::{Counts, SinkError, WaitError};
 use catchment_loadgen::traffic::SendError;
 
+use super::super::numbers::{Metric, Numbers};
 use super::BATCH_ITEMS;
-use super::numbers::{Metric, Numbers};
 use super::sides::Side;
 use crate::process::{Cost, Engine, Metrics, ProcessError};
 

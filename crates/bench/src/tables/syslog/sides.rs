@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::super::Setup;
+use super::super::{Setup, rounds};
 use super::BATCH_ITEMS;
 use crate::process::Metrics;
 
@@ -36,9 +36,8 @@ pub(super) enum Transport {
     Udp,
 }
 
-impl Side {
-    /// Name of the peer in rows.
-    pub(super) fn name(self) -> &'static str {
+impl rounds::Side for Side {
+    fn name(self) -> &'static str {
         match self {
             Self::Ours => "ours",
             Self::OursDefault => "ours-default-batch",
@@ -47,11 +46,13 @@ impl Side {
             Self::Upstream63 => "upstream-0.63-8192",
         }
     }
+}
 
+impl Side {
     /// Program to run; `None` if it is not there.
     pub(super) fn program(self, setup: &Setup) -> Option<&Path> {
         match self {
-            Self::Ours | Self::OursDefault | Self::Upstream62Default | Self::Upstream62 => Some(&setup.binary),
+            Self::Ours | Self::OursDefault | Self::Upstream62Default | Self::Upstream62 => setup.binary.as_deref(),
             Self::Upstream63 => setup.peer_063.as_deref(),
         }
     }

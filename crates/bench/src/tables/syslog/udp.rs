@@ -6,8 +6,8 @@ use std::time::Instant;
 use catchment_loadgen::traffic::{SendOptions, SyslogFormat, SyslogLines, send_udp};
 
 use super::super::Setup;
+use super::super::numbers::{Metric, Numbers};
 use super::config;
-use super::numbers::{Metric, Numbers};
 use super::run::{RunError, costs, watch};
 use super::sides::{Side, Transport};
 use crate::process::{Engine, Listening, free_address, udp_drops};

@@ -1,47 +1,53 @@
 //! Sides that take turns, and the rows that come of it.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
-use super::super::{Setup, progress};
-use super::TABLE;
 use super::numbers::{Metric, Numbers};
-use super::run::RunError;
-use super::sides::Side;
+use super::{Setup, progress};
 use crate::row::{Measured, Peer, Rows};
 
 /// Runs of each side.
 const ROUNDS: usize = 3;
 
+/// Something that is measured beside others.
+pub(super) trait Side: Copy + PartialEq {
+    /// Its name as a peer in rows.
+    fn name(self) -> &'static str;
+}
+
 /// What to run.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(super) struct Plan<'a, S> {
     case: &'a str,
-    sides: Vec<Side>,
+    sides: Vec<S>,
     rounds: usize,
 }
 
-impl<'a> Plan<'a> {
-    /// All of `sides` whose program is there.
-    pub(super) fn new(setup: &Setup, case: &'a str, sides: &[Side]) -> Self {
-        let sides = sides.iter().copied().filter(|side| side.program(setup).is_some()).collect();
+impl<'a, S: Side> Plan<'a, S> {
+    /// Every side so many times as a table is worth, once if it is to be quick.
+    pub(super) fn new(setup: &Setup, case: &'a str, sides: Vec<S>) -> Self {
         Self { case, sides, rounds: if setup.quick { 1 } else { ROUNDS } }
     }
 }
 
 /// The medians of each side.
 #[derive(Debug)]
-pub(super) struct Measurements {
-    sides: Vec<(Side, Numbers)>,
+pub(super) struct Measurements<S> {
+    sides: Vec<(S, Numbers)>,
     failures: usize,
 }
 
 /// Runs every side once a round; whoever begins in one round is last in the next. A side that fails has no numbers and no
 /// further runs; the others go on.
-pub(super) fn interleaved(plan: &Plan<'_>, mut run: impl FnMut(Side) -> Result<Numbers, RunError>) -> Measurements {
+pub(super) fn interleaved<S: Side, E: Display>(
+    plan: &Plan<'_, S>,
+    mut run: impl FnMut(S) -> Result<Numbers, E>,
+) -> Measurements<S> {
     let Plan { case, ref sides, rounds } = *plan;
-    let mut runs: Vec<(Side, Vec<Numbers>)> = sides.iter().map(|side| (*side, Vec::new())).collect();
+    let mut runs: Vec<(S, Vec<Numbers>)> = sides.iter().map(|side| (*side, Vec::new())).collect();
     for round in 0..rounds {
-        let mut order: Vec<Side> = runs.iter().map(|(side, _)| *side).collect();
+        let mut order: Vec<S> = runs.iter().map(|(side, _)| *side).collect();
         if !order.is_empty() {
             let first = round % order.len();
             order.rotate_left(first);
@@ -64,19 +70,20 @@ pub(super) fn interleaved(plan: &Plan<'_>, mut run: impl FnMut(Side) -> Result<N
     Measurements { sides, failures }
 }
 
-impl Measurements {
+impl<S: Side> Measurements<S> {
     /// Sides that failed.
     pub(super) fn failures(&self) -> usize {
         self.failures
     }
 
-    fn of(&self, side: Side) -> Option<&Numbers> {
+    /// The medians of a side, unless it failed.
+    pub(super) fn of(&self, side: S) -> Option<&Numbers> {
         self.sides.iter().find(|(one, _)| *one == side).map(|(_, numbers)| numbers)
     }
 
     /// A metric in `above` divided by the same in `below`, as the metric `named`, of each side that has both.
     pub(super) fn ratio_of(above: &Self, below: &Self, metric: Metric, named: Metric) -> Self {
-        let ratio = |(side, numbers): &(Side, Numbers)| {
+        let ratio = |(side, numbers): &(S, Numbers)| {
             let ratio = numbers.get(metric)? / below.of(*side)?.get(metric)?;
             Some((*side, Numbers::default().with(named, ratio)))
         };
@@ -88,15 +95,15 @@ impl Measurements {
     pub(super) fn add_rows<W: Write>(
         &self,
         rows: &mut Rows<W>,
+        table: &str,
         case: &str,
-        ours: Side,
-        peers: &[Side],
+        ours: S,
+        peers: &[S],
     ) -> io::Result<()> {
         for (metric, value) in self.of(ours).into_iter().flat_map(Numbers::iter) {
-            let peer = |side: &Side| Some(Peer { name: side.name(), value: self.of(*side)?.get(metric)? });
+            let peer = |side: &S| Some(Peer { name: side.name(), value: self.of(*side)?.get(metric)? });
             let peers: Vec<Peer<'_>> = peers.iter().filter_map(peer).collect();
-            let mut row =
-                Measured { table: TABLE, case, metric: metric.name, unit: metric.unit, ours: value, peer: None };
+            let mut row = Measured { table, case, metric: metric.name, unit: metric.unit, ours: value, peer: None };
             if peers.is_empty() {
                 rows.add(&row)?;
             }
@@ -118,16 +125,33 @@ mod tests {
 
     const CPU: Metric = Metric { name: "cpu", unit: "us/log" };
     const RSS: Metric = Metric { name: "rss", unit: "MiB" };
-    const ALL: [Side; 3] = [Side::Ours, Side::Upstream62, Side::Upstream63];
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Contender {
+        Ours,
+        Second,
+        Third,
+    }
 
-    fn plan(rounds: usize) -> Plan<'static> {
+    impl Side for Contender {
+        fn name(self) -> &'static str {
+            match self {
+                Self::Ours => "ours",
+                Self::Second => "second",
+                Self::Third => "third",
+            }
+        }
+    }
+
+    const ALL: [Contender; 3] = [Contender::Ours, Contender::Second, Contender::Third];
+
+    fn plan(rounds: usize) -> Plan<'static, Contender> {
         Plan { case: "case", sides: ALL.to_vec(), rounds }
     }
 
-    fn rows(measured: &Measurements) -> Vec<Value> {
+    fn rows(measured: &Measurements<Contender>) -> Vec<Value> {
         let mut out = Vec::new();
         let mut rows = Rows::new(Machine::detect(), &mut out, None);
-        measured.add_rows(&mut rows, "case", Side::Ours, &ALL[1..]).unwrap();
+        measured.add_rows(&mut rows, "table", "case", Contender::Ours, &ALL[1..]).unwrap();
         out.split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty())
             .map(|line| serde_json::from_slice(line).unwrap())
@@ -140,7 +164,7 @@ mod tests {
         let mut order = Vec::new();
         let measured = interleaved(&plan(3), |side| {
             order.push(side);
-            Ok(Numbers::default())
+            Ok::<_, io::Error>(Numbers::default())
         });
         let [a, b, c] = ALL;
         assert_eq!(order, [a, b, c, b, c, a, c, a, b]);
@@ -153,9 +177,9 @@ mod tests {
         let mut number = 0.0;
         let measured = interleaved(&plan(3), |side| {
             number += 1.0;
-            let factor = if side == Side::Ours { 1.0 } else { 10.0 };
+            let factor = if side == Contender::Ours { 1.0 } else { 10.0 };
             let numbers = Numbers::default().with(CPU, factor * number);
-            Ok(if side == Side::Upstream63 { numbers } else { numbers.with(RSS, 5.0 * factor) })
+            Ok::<_, io::Error>(if side == Contender::Third { numbers } else { numbers.with(RSS, 5.0 * factor) })
         });
         let rows: Vec<_> = rows(&measured)
             .iter()
@@ -165,9 +189,9 @@ mod tests {
         assert_eq!(
             rows,
             [
-                ("cpu".into(), Some(6.0), Some(40.0), "upstream-0.62-8192".into()),
-                ("cpu".into(), Some(6.0), Some(50.0), "upstream-0.63-8192".into()),
-                ("rss".into(), Some(5.0), Some(50.0), "upstream-0.62-8192".into()),
+                ("cpu".into(), Some(6.0), Some(40.0), "second".into()),
+                ("cpu".into(), Some(6.0), Some(50.0), "third".into()),
+                ("rss".into(), Some(5.0), Some(50.0), "second".into()),
             ]
         );
     }
@@ -175,11 +199,11 @@ mod tests {
     /// Whoever fails drops out at once; without peers there are rows of ours, without ours there are none.
     #[test]
     fn failures() {
-        for (good, expected) in [(Side::Ours, 1), (Side::Upstream62, 0)] {
+        for (good, expected) in [(Contender::Ours, 1), (Contender::Second, 0)] {
             let mut runs = 0;
             let measured = interleaved(&plan(3), |side| {
                 runs += 1;
-                let wrong = RunError::Miscounted { sent: 1, received: 2 };
+                let wrong = "miscounted";
                 if side == good { Ok(Numbers::default().with(CPU, 1.0)) } else { Err(wrong) }
             });
             assert_eq!((runs, measured.failures()), (5, 2));
@@ -194,13 +218,13 @@ mod tests {
     fn ratios() {
         let measured = |factor: f64| {
             interleaved(&plan(1), |side| {
-                let own = if side == Side::Ours { 2.0 } else { 3.0 };
-                Ok(Numbers::default().with(RSS, f64::powf(own, factor)))
+                let own = if side == Contender::Ours { 2.0 } else { 3.0 };
+                Ok::<_, io::Error>(Numbers::default().with(RSS, f64::powf(own, factor)))
             })
         };
         let ratio = Metric { name: "rss_overload_ratio", unit: "1" };
         let ratios = Measurements::ratio_of(&measured(3.0), &measured(1.0), RSS, ratio);
-        assert_eq!(ratios.of(Side::Ours).unwrap().get(ratio), Some(4.0));
-        assert_eq!(ratios.of(Side::Upstream63).unwrap().get(ratio), Some(9.0));
+        assert_eq!(ratios.of(Contender::Ours).unwrap().get(ratio), Some(4.0));
+        assert_eq!(ratios.of(Contender::Third).unwrap().get(ratio), Some(9.0));
     }
 }
