@@ -70,9 +70,13 @@ def job_input(choice, records, size, given_up, messages):
 
 
 def cbor(value):
-    """Numbers, texts, byte strings, null and arrays of these, in their shortest form (RFC 8949)."""
+    """Numbers, texts, byte strings, booleans, null, and arrays and maps of these, in their shortest form (RFC 8949)."""
     if value is None:
         return b"\xf6"
+    if isinstance(value, bool):
+        return b"\xf5" if value else b"\xf4"
+    if isinstance(value, float):
+        return b"\xfb" + struct.pack(">d", value)
 
     def head(major, number):
         for extra, (code, limit) in enumerate(((">B", 1 << 8), (">H", 1 << 16), (">I", 1 << 32))):
@@ -88,6 +92,8 @@ def cbor(value):
         return head(2, len(value)) + value
     if isinstance(value, str):
         return head(3, len(value.encode())) + value.encode()
+    if isinstance(value, dict):
+        return head(5, len(value)) + b"".join(cbor(key) + cbor(entry) for key, entry in value.items())
     return head(4, len(value)) + b"".join(map(cbor, value))
 
 
@@ -148,6 +154,60 @@ def syslog_batch_seeds():
     yield "syslog_encoded", "deep", b"\x85\x01" + b"\x81" * 500
 
 
+def sonic_batch_seeds():
+    """Payloads of ipfix-batch-v1 with SONiC's records, whole ones and some that are damaged."""
+    time = struct.pack(">HH", 325, 8)
+
+    def counter(label, statistic, width=8, object_type=1):
+        return struct.pack(">HHHH", 0x8000 | label, width, object_type, statistic)
+
+    def record(number, *fields):
+        return struct.pack(">HH", number, len(fields)) + b"".join(fields)
+
+    def lane(template, records, source, has_times=0):
+        return struct.pack("<IIQB", template, records, source, has_times)
+
+    def content(settings, cumulative, templates, lanes, times, records, points, count, kind=2):
+        head = [1, kind, points, count, settings, cumulative, templates]
+        return cbor(head + [b"".join(lanes), b"".join(struct.pack("<q", time) for time in times), records])
+
+    now = 1_796_040_000_000_000_000
+    timed = [3, record(256, time, *(counter(label, 4 * label % 11) for label in range(1, 9))), {1: "Ethernet0", 2: "a,b"}]
+    timeless = [0, record(257, counter(7, 1, 1), struct.pack(">HHI", 0x8000, 2, 0), counter(7, 2, 3)), {7: "Queue|7"}]
+    twice = [0, record(258, counter(1, 1), counter(1, 1), counter(2, 1)), {}]
+    timed_records = b"".join(struct.pack(">9Q", now + n, *(n << 8 * counter for counter in range(8))) for n in range(3))
+    rest = bytes(range(12)) + bytes(48)
+    lanes = [lane(0, 3, 1), lane(1, 2, 1, 1), lane(2, 2, 1 << 63, 1)]
+    times = [now, now + 1, -1, 0]
+    for name, settings, cumulative in (
+        ("plain", [0, 0, 0, 0, 8192, 0], []),
+        ("wire", [0, 0, 1, 1, 8192, 1], ["SAI_PORT_*"]),
+        ("resource-legacy", [1, 1, 1, 0, 16, 2], ["*"]),
+        ("transport", [0, 0, 0, 1, 24, 0], ["SAI_PORT_STAT_IF_IN_OCTETS", "*_OCTETS", "*IN*"]),
+        ("no-points-wanted", [0, 1, 0, 1, 0, 0], []),
+    ):
+        templates = [timed, timeless, twice]
+        whole = content(settings, cumulative, templates, lanes, times, timed_records + rest, 34, 7)
+        yield "sonic_encoded", name, whole
+    yield "sonic_encoded", "cut", whole[:-7]
+    yield "sonic_encoded", "longer", whole + b"\x00"
+    plain = [0, 0, 0, 0, 8192, 0]
+    small = [0, record(256, counter(1, 1, 1)), {1: "x"}]
+    one = [lane(0, 1, 0)]
+    yield "sonic_encoded", "one", content(plain, [], [small], one, [], b"\x05", 1, 1)
+    yield "sonic_encoded", "none", content(plain, [], [], [], [], b"", 0, 0)
+    yield "sonic_encoded", "no-records", content(plain, [], [small], [lane(0, 0, 0, 1)], [], b"", 0, 0)
+    yield "sonic_encoded", "points", content(plain, [], [small], one, [], b"\x05", 9, 1)
+    yield "sonic_encoded", "kind", content(plain, [], [small], one, [], b"\x05", 1, 1, kind=1)
+    yield "sonic_encoded", "template", content(plain, [], [small], [lane(1, 1, 0)], [], b"\x05", 1, 1)
+    yield "sonic_encoded", "times", content(plain, [], [small], one, [now], b"\x05", 1, 1)
+    yield "sonic_encoded", "records", content(plain, [], [small], [lane(0, 0xFFFFFFFF, 0)], [], b"\x05", 1, 1)
+    yield "sonic_encoded", "definition", content(plain, [], [[0, small[1] + b"\x00", {}]], one, [], b"\x05", 1, 1)
+    yield "sonic_encoded", "reserved", content(plain, [], [[0, record(2, counter(1, 1)), {}]], one, [], bytes(8), 1, 1)
+    yield "sonic_encoded", "many-patterns", content(plain, ["*a" * 20] * 40, [timed], lanes[:1], [], timed_records, 24, 3)
+    yield "sonic_encoded", "endless-patterns", cbor([1, 2, 0, 0, plain])[:-1] + b"\x9f" + b"\x60" * 9
+
+
 def pcap_frames(path):
     """The frames of a little-endian pcap file."""
     data = path.read_bytes()
@@ -167,12 +227,12 @@ def udp_payload(frame):
     return frame[udp + 8 : udp + struct.unpack_from(">H", frame, udp + 4)[0]]
 
 
-def sequence(choice, datagrams):
+def sequence(choice, datagrams, limit=MAX_FILE_BYTES):
     """Input of ipfix_admit: the leading datagrams that fit."""
     parts = [bytes([choice])]
     for datagram in datagrams:
         part = struct.pack(">H", len(datagram)) + datagram
-        if sum(map(len, parts)) + len(part) > MAX_FILE_BYTES:
+        if sum(map(len, parts)) + len(part) > limit:
             break
         parts.append(part)
     return b"".join(parts)
@@ -218,7 +278,8 @@ def ipfix_seeds():
         datagrams = [udp_payload(frame) for frame in pcap_frames(path)]
         choice = 1 if "tcp" in name else 0
         yield "ipfix_admit", name, sequence(choice, datagrams)
-        yield "ipfix_admit", name + "-limits", sequence(choice | 2, datagrams)
+        if choice == 0:
+            yield "ipfix_admit", name + "-limits", sequence(choice | 2, datagrams, 2000)
     for path in sorted(IPFIX.glob("sonic/*.session_config.ipfix")):
         name = path.name.removesuffix(".session_config.ipfix")
         datagrams = [path.read_bytes()]
@@ -235,6 +296,238 @@ def ipfix_seeds():
     stream = (IPFIX / "local-softflowd-ipfix-tcp-stream.ipfix").read_bytes()
     yield "ipfix_stream", "tcp-stream-begin", stream[:MAX_FILE_BYTES]
     yield "ipfix_stream", "tcp-stream-middle", stream[1000:1400]
+
+
+def exchange(head, steps, limit=MAX_FILE_BYTES):
+    """Input of ipfix_collector and flow_*: steps of sender, seconds and datagram, as many as fit."""
+    parts = [bytes(head)]
+    for who, seconds, datagram in steps:
+        part = struct.pack(">BBH", who, seconds, len(datagram)) + datagram
+        if sum(map(len, parts)) + len(part) <= limit:
+            parts.append(part)
+    return b"".join(parts)
+
+
+def options(number, scopes, *fields):
+    record = template(number, *fields)
+    return record[:4] + struct.pack(">H", scopes) + record[4:]
+
+
+def collector_seeds():
+    for path in sorted(IPFIX.glob("local-*.pcap")):
+        name = path.stem.removeprefix("local-")
+        datagrams = [udp_payload(frame) for frame in pcap_frames(path)]
+        who = 64 if "tcp" in name else 1
+        yield "ipfix_collector", name, exchange([2], [(who, 1, datagram) for datagram in datagrams], 2400)
+        yield "ipfix_collector", name + "-late", exchange([6], [(who, 0, datagram) for datagram in datagrams[::-1]], 2400)
+    learn = ipfix_message((2, template(256, (4, 1))))
+    data = ipfix_message((256, bytes([6, 17])))
+    names = ipfix_message(
+        (3, options(257, 1, (10, 1), (82, 4)) + options(258, 1, (48, 1), (34, 2))),
+        (257, b"\x01eth1\x02eth2"),
+        (258, b"\x01\x00\x64"),
+    )
+    steps = [(1, 0, data), (1, 1, learn), (1, 2, names), (1, 2, data), (9, 0, data), (65, 0, learn), (65, 0, data)]
+    yield "ipfix_collector", "waiting", exchange([2], steps)
+    yield "ipfix_collector", "shared", exchange([3], steps)
+    flood = [(who, 0, ipfix_message((2, template(300 + who, *[(4, 1)] * 8)))) for who in range(2, 32)]
+    yield "ipfix_collector", "flood", exchange([2], steps[:4] + flood + steps[3:4])
+    junk = [(1, 1, b"\x00\x01")] * 6
+    yield "ipfix_collector", "shut-out", exchange([4], junk + steps[1:4] + [(129, 9, data), (1, 255, data)])
+
+    variable = 255
+    for name, scopes, fields, records in (
+        ("interfaces", 1, ((9, 1), (18, 4), (19, variable)), b"\x01eth1\x02up" + b"\x02eth2\x00" + b"\x01xe-1\x00"),
+        ("samplers", 1, ((7, 1), (0, 2)), b"\x01\x00\x64\x02\x00\x0a\x01\x00\x00"),
+        ("spaces", 1, ((8, 1), (2, 1), (3, 1), (4, 1), (5, 2)), bytes([1, 1, 9, 0, 0, 0, 2, 1, 0, 1, 1, 0])),
+        ("probability", 0, ((6, 8),), struct.pack(">dd", 0.25, float("nan"))),
+        ("vrfs", 1, ((15, 1), (17, 4), (16, 1)), b"\x01red\x00\x01\x02blue\x02"),
+        ("applications", 1, ((20, 4), (21, 3), (22, variable)), b"\x00\x00\x00\x01egp\x01x\x00\x00\x00\x01bgp\x00"),
+        ("elements", 2, ((25, 4), (24, 2), (26, 1), (27, 1), (29, 3)), bytes([0, 0, 0, 1, 0, 1, 4, 3]) + b"abc" * 5),
+        ("start", 1, ((30, 1), (23, 8)), b"\x01" + struct.pack(">Q", 1_796_040_000_000) * 2),
+    ):
+        head = bytes([len(fields) << 4 | scopes]) + bytes(part for field in fields for part in field)
+        yield "ipfix_options", name, head + records * 2
+
+    flow = bytes([6, 5, 3, 0, 4, 0, 1])
+    basic = bytes([3]) + struct.pack(">HH", 4, 1) + bytes([6, 17])
+    sub = bytes([255]) + struct.pack(">H", 257) + flow * 2
+    multi = bytes([4]) + struct.pack(">HH", 259, 6) + bytes([0, 80]) + struct.pack(">HHHH", 300, 4, 258, 0)
+    inner = bytes([0]) + struct.pack(">HH", 292, 65535) + bytes([len(sub)]) + sub
+
+    def record(*lists):
+        return b"".join(bytes([len(part)]) + part for part in lists)
+
+    deep = bytes([3]) + struct.pack(">HH", 4, 1)
+    for _ in range(10):
+        deep = bytes([3]) + struct.pack(">HH", 291, 65535) + bytes([len(deep)]) + deep
+    yield "ipfix_lists", "all", b"\x00" + record(basic, sub, multi)
+    yield "ipfix_lists", "nested", b"\x00" + record(inner, sub, multi) + record(deep, b"", b"\x01")
+    yield "ipfix_lists", "malformed", b"\x02" + record(basic[:-1], sub[:-3], multi[:7]) + record(b"\x03", b"\x03\x01", b"")
+    yield "ipfix_lists", "fixed", b"\x01\x06" + (sub + bytes(9))[:9] + record(inner)
+    yield "ipfix_lists", "flat", b"\x00" + record(bytes([3]) + struct.pack(">HH", 4, 1) + bytes(200), b"", b"")
+
+
+def enterprise_template(number, *fields):
+    """A template of (element, length) and (element, length, enterprise)."""
+    body = b"".join(
+        struct.pack(">HHI", 0x8000 | field[0], field[1], field[2]) if len(field) == 3 else struct.pack(">HH", *field)
+        for field in fields
+    )
+    return struct.pack(">HH", number, len(fields)) + body
+
+
+def flow_steps():
+    """Datagrams of all kinds on their way to logs and metrics, as steps of sender, seconds and datagram."""
+    for path in sorted(IPFIX.glob("local-*.pcap")):
+        name = path.stem.removeprefix("local-")
+        datagrams = [udp_payload(frame) for frame in pcap_frames(path)]
+        if "tcp" not in name:
+            yield name, [(1, 1, datagram) for datagram in datagrams]
+    yield "lists", [(1, 0, lists()[0]), (1, 1, lists()[1])]
+    yield "lists-late", [(1, 0, lists()[1]), (66, 0, lists()[0]), (1, 1, lists()[0])]
+    reverse, noon = 29305, 1_796_040_000_000
+    flow = bytes([192, 0, 2, 1, 198, 51, 100, 1, 0, 80, 1, 187, 6])
+    biflows = ipfix_message(
+        (2, enterprise_template(256, (8, 4), (12, 4), (7, 2), (11, 2), (4, 1), (1, 4), (1, 4, reverse), (152, 8), (2, 8))),
+        (256, (flow + struct.pack(">IIQq", 1500, 40, noon, -1)) * 3),
+    )
+    yield "biflows", [(1, 0, biflows), (2, 0, biflows), (66, 1, biflows)]
+    described = (303, 2), (346, 4), (339, 1), (344, 1), (341, 3)
+    known = ipfix_message(
+        (2, enterprise_template(256, (5, 4, 9), (10, 1), (14, 1), (34, 1), (234, 1), (95, 4), (48, 1), (58, 2), (58, 2))),
+        (3, options(257, 1, (10, 1), (82, 4)) + options(258, 1, (48, 1), (34, 2)) + options(259, 2, *described)),
+        (3, options(260, 1, (95, 4), (96, 4)) + options(261, 1, (234, 1), (236, 3))),
+        (257, b"\x01eth1\x02eth2"),
+        (258, b"\x01\x00\x64\x02\x00\x0a"),
+        (259, struct.pack(">HIBB", 5, 9, 3, 0) + b"abc"),
+        (260, bytes([1, 0, 0, 8]) + b"http"),
+        (261, b"\x01red"),
+        (256, bytes([0, 0, 0, 7, 1, 2, 3, 1, 1, 0, 0, 8, 1, 0, 10, 0, 20])),
+    )
+    yield "known", [(1, 0, known), (9, 1, known)]
+    names = template(256, (82, 65535), (1, 8), (83, 65535), (4, 1), (8, 4), (27, 16), (56, 6), (321, 8), (311, 4))
+    record = b"\x04eth1" + struct.pack(">q", -1) + b"\xff\x00\x02a\xff" + b"\x06" + bytes(34)
+    varied = ipfix_message((2, names), (256, record * 4 + b"\x00"))
+    yield "variable", [(1, 0, varied), (34, 0, varied)]
+
+
+def flow_seeds():
+    heads = [(0, 0, 0, 255, 255), (1, 3, 1, 1, 255), (0x9E, 1, 2, 3, 2), (0xFF, 8, 128, 2, 9), (0x50, 5, 129, 0, 0)]
+    for number, (name, steps) in enumerate(flow_steps()):
+        for head in {heads[0], heads[1 + number % 4]}:
+            yield "flow_job", f"{name}-{head[0]}", exchange(head, steps, 1800)
+        if name == "known":
+            yield "flow_job", f"{name}-used", exchange((0, 2, 0, 1, 1), steps, 1800)
+        yield "flow_metrics", name, exchange((1 + number % 3, 1 + number, 200), steps, 1800)
+
+    def fields(*specs):
+        return b"".join(struct.pack("<BHIH", *spec) for spec in specs)
+
+    plain = fields((0, 8, 0, 4), (0, 1, 0, 4), (0, 5, 9, 2))
+    scoped = fields((128, 10, 0, 1), (0, 82, 0, 65535))
+    wide = fields((0, 291, 0, 65535), (1, 1, 0, 4), (2, 1, 0, 4))
+    templates = [[256, 0, plain], [257, 1, scoped], [258, 0, wide], [5, 2, b""]]
+    rates, names = [[[None, 1, None, None, 256, 100.0]], [[1, "eth1"]]]
+    facts = [[1_796_040_000, False, 1, rates, names, [], [[b"\x01\x00\x00\x08", "http"]], [[9, 5, "abc", 3]]]]
+    exporters = [["192.0.2.1", 4739], ["2001:db8::1", 1]]
+    now = 1_796_040_000_000_000_000
+    none = 0xFFFFFFFF
+    basic = bytes([3]) + struct.pack(">HH", 4, 1) + bytes([6, 17])
+    contents = [bytes(range(20)), b"\x01\x04eth1", bytes([len(basic)]) + basic + bytes(8), bytes(48)]
+
+    def entries(*numbers):
+        return b"".join(
+            struct.pack("<6IqqIIIHBB", *head, len(contents[head[0]]), now, now - 1, 7, 1, 9, 10, version, flags)
+            for *head, version, flags in numbers
+        )
+
+    sets = [(0, none, 0, 0, 2, 10, 0), (1, none, 0, 1, 1, 10, 0), (2, 0, none, 0, 1, 9, 1), (3, none, none, none, 1, 5, 3)]
+
+    def batch(settings, chosen=sets, records=None, facts=facts, content=None, templates=templates, version=1, kind=1):
+        records = sum(one[4] for one in chosen) if records is None else records
+        content = b"".join(contents[one[0]] for one in chosen) if content is None else content
+        groups = [[0, 2]] if len(templates) > 2 else []
+        return cbor([version, kind, records, settings, templates, groups, facts, exporters, entries(*chosen), content])
+
+    settings = [0] * 12
+    yield "flow_encoded", "whole", batch(settings)
+    yield "flow_encoded", "settings", batch([1] * 12)
+    yield "flow_encoded", "numbers", batch([1, 1, 1, 1, 2, 2, 1, 1, 1, 1, 2, 1])
+    yield "flow_encoded", "no-sets", batch(settings, [], templates=[], facts=[])
+    yield "flow_encoded", "cut", batch(settings)[:-1]
+    yield "flow_encoded", "behind", batch(settings) + b"x"
+    yield "flow_encoded", "left-over", batch(settings, content=b"".join(contents) + b"x")
+    yield "flow_encoded", "version", batch(settings, version=2)
+    yield "flow_encoded", "kind", batch(settings, kind=2)
+    yield "flow_encoded", "records", batch(settings, records=9)
+    yield "flow_encoded", "no-template", batch(settings, sets[:1], templates=[])
+    yield "flow_encoded", "empty-fields", batch(settings, sets[:1], templates=[[256, 0, plain + fields(*[(0, 2, 0, 0)] * 300)]])
+    yield "flow_encoded", "many-templates", b"\x8a\x01\x01\x00" + cbor(settings) + b"\x9b" + b"\xff" * 8
+
+
+def sonic_seeds():
+    """Sessions with their payloads; the bits of the first byte are those of the mapping."""
+    kinds = {0: (128, 1, 255), 1: (2 | 4 | 64, 255, 1), 2: (1 | 8 | 32 | 192, 2, 9), 3: (16 | 128, 0, 0)}
+
+    def items(head, parts):
+        return bytes(head) + b"".join(struct.pack(">BH", kind, len(part)) + part for kind, part in parts)
+
+    for number, path in enumerate(sorted(IPFIX.glob("sonic/*.session_config.ipfix"))):
+        name = path.name.removesuffix(".session_config.ipfix").removeprefix("sonic-")
+        config = path.read_bytes()
+        payloads = [other.read_bytes() for other in sorted(path.parent.glob(f"sonic-{name}.datagram-*.ipfix"))]
+        parts = [(0, config)] + [(4 | index % 2, payload) for index, payload in enumerate(payloads)]
+        yield "sonic_admit", name, items(kinds[number % 4], parts)
+        yield "sonic_admit", name + "-resource", items((192 | 2, 255, 255), parts)
+    counters = ((0x8001, 8, 1, 0), (0x8002, 4, 1, 2), (0x8001, 8, 21, 0))
+    fields = b"".join(struct.pack(">HHHH", *counter) for counter in counters)
+    with_time = struct.pack(">HHHH", 256, 4, 325, 8) + fields
+    repeated = struct.pack(">HHHH", 0x8001, 8, 1, 0)
+    without = struct.pack(">HH", 257, 4) + fields + repeated
+    time = struct.pack(">Q", 1_796_040_000_000_000_000)
+    record = struct.pack(">QIQ", 1 << 63, 7, 9)
+    learned = ipfix_message((2, with_time + without))
+    data = ipfix_message((256, (time + record) * 3), (257, (record + bytes([255] * 8)) * 3 + bytes(3)))
+    for name, head in (("learned", (192, 3, 3)), ("learned-double", (2 | 4 | 16 | 64, 1, 1)), ("learned-few", (8 | 64, 1, 1))):
+        yield "sonic_admit", name, items(head, [(4, data), (4, learned), (4, data), (5, data), (5, learned + data), (20, data)])
+    other = ipfix_message((2, struct.pack(">HH", 258, 1) + fields[:8]))
+    parts = [(0, learned), (4, data), (0, learned + other), (4, ipfix_message((258, bytes(8)))), (4, data), (1, other)]
+    yield "sonic_admit", "changes", items((64, 9, 255), parts + [(8, b""), (4, data), (16, learned), (33, other), (3, b"x")])
+
+
+def cache_seeds():
+    exporter = bytes([1, 4, 192, 0, 2, 1]) + bytes(4)
+    exporter6 = bytes([1, 6]) + bytes.fromhex("20010db8") + bytes(16)
+
+    def stored(protocol, kind, number, scopes, *fields):
+        head = struct.pack(">BBIBHHH", 2, protocol, 1, kind, number, len(fields), scopes)
+        return head + b"".join(fields)
+
+    plain = struct.pack(">HH", 4, 1)
+    flows = stored(10, 0, 256, 0, plain, struct.pack(">HHI", 0x8005, 4, 9), struct.pack(">HH", 82, 65535))
+    v9_options = stored(9, 1, 257, 1, struct.pack(">HH", 2, 4), struct.pack(">HH", 33002, 2))
+    fact = struct.pack(">BI", 3, 1)
+    text = struct.pack(">H", 4) + b"eth1"
+    facts = [
+        b"\x00" + bytes(7) + b"\x05",
+        b"\x01\x01" + struct.pack(">Qd", 7, 100.0),
+        b"\x02" + struct.pack(">Q", 1) + text,
+        b"\x03" + struct.pack(">Q", 2) + text,
+        b"\x04" + struct.pack(">H", 4) + bytes([1, 0, 0, 8]) + text,
+        b"\x05" + struct.pack(">IHBB", 9, 5, 4, 3) + text,
+    ]
+    body = exporter + flows + v9_options + b"".join(fact + one for one in facts) + exporter6 + flows
+    sealed = b"CTIX\x01" + struct.pack(">I", crc32c(body)) + body
+    yield "ipfix_template_cache", "whole", sealed
+    yield "ipfix_template_cache", "body", body
+    yield "ipfix_template_cache", "empty", b""
+    yield "ipfix_template_cache", "cut", body[:-3]
+    yield "ipfix_template_cache", "no-exporter", flows
+    yield "ipfix_template_cache", "twice", body + body
+    yield "ipfix_template_cache", "checksum", sealed[:-1]
+    yield "ipfix_template_cache", "senseless", exporter + stored(10, 0, 255, 0, plain)
+    yield "ipfix_template_cache", "scopes", exporter + stored(10, 1, 256, 2, plain)
 
 
 def quantile_seeds():
@@ -372,7 +665,8 @@ def capture_seeds():
 
 def main():
     made = {}
-    for seeds in (syslog_seeds(), syslog_batch_seeds(), ipfix_seeds(), quantile_seeds(), capture_seeds()):
+    makers = (syslog_seeds, syslog_batch_seeds, sonic_batch_seeds, ipfix_seeds, collector_seeds, flow_seeds, sonic_seeds)
+    for seeds in (maker() for maker in (*makers, cache_seeds, quantile_seeds, capture_seeds)):
         for target, name, data in seeds:
             assert len(data) <= MAX_FILE_BYTES, (target, name, len(data))
             path = CORPUS / target / f"seed-{name}"

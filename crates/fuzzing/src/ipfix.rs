@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use catchment_capture::{Format, Item, Options, Reader};
 use catchment_ipfix::{
-    Admitted, Counters, DecodeContext, FieldSpec, Kind, Limits, List, MAX_LIST_DEPTH, ProblemKind, Records, Session,
-    SubTemplates, TimeEncoding, Transport, Value, check_framing, decode, flow_times, stream_message_length,
+    Admitted, Counters, DataSet, DecodeContext, FieldSpec, Kind, Limits, List, MAX_LIST_DEPTH, MessageInfo,
+    ProblemKind, Records, Session, SubTemplates, TimeEncoding, Transport, Value, check_framing, decode, flow_times,
+    stream_message_length,
 };
 
 /// Fields of length 0 that a template may have by default, and one field with bytes: what one byte can be part of at
@@ -23,7 +24,11 @@ pub fn ipfix_admit(input: &[u8]) {
     };
     let transport = if choice & 1 == 0 { Transport::Udp } else { Transport::Stream };
     let limits = if choice & 2 == 0 { Limits::default() } else { tight_limits() };
-    let encoding = if choice & 4 == 0 { TimeEncoding::Ntp } else { TimeEncoding::UnixNano };
+    let encoding = match choice >> 2 & 3 {
+        0 => TimeEncoding::Auto,
+        1 => TimeEncoding::UnixNano,
+        _ => TimeEncoding::Ntp,
+    };
     let mut session = Session::new(transport, limits.clone());
     let mut waiting = Vec::new();
     let mut admitted = Admitted::default();
@@ -59,13 +64,14 @@ pub fn ipfix_admit(input: &[u8]) {
     assert_eq!(heir.templates().count(), session.templates().count());
 }
 
-fn tight_limits() -> Limits {
+pub(crate) fn tight_limits() -> Limits {
     Limits {
         max_template_fields: 8,
         max_empty_fields: 1,
         max_templates: 2,
         max_total_fields: 12,
         max_domains: 2,
+        max_facts: 4,
         max_problems: 3,
         template_lifetime: Some(Duration::from_secs(2)),
     }
@@ -122,6 +128,85 @@ pub fn ipfix_stream(input: &[u8]) {
     assert_eq!(whole, rest.is_empty());
 }
 
+/// Takes all but the first byte of `input` as records of a template with the three kinds of lists, whose entries are of
+/// templates with more lists, one of them unknown. The first byte chooses the encoding of times and whether the record
+/// begins with a fixed field.
+///
+/// Asserted: what holds for datagrams; and the entries of all lists are no more than the bytes.
+pub fn ipfix_lists(input: &[u8]) {
+    let Some((&choice, content)) = input.split_first() else {
+        return;
+    };
+    const ANY: u16 = u16::MAX;
+    let lists = [(291, ANY), (292, ANY), (293, ANY)];
+    let fixed = [(4, 1), (292, 9), (291, ANY)];
+    let templates = [
+        template(256, if choice & 1 == 0 { &lists } else { &fixed }),
+        template(257, &[(4, 1), (291, ANY)]),
+        template(258, &[(293, ANY), (8, 4), (1, 0)]),
+        template(259, &[(7, 2)]),
+    ];
+    let content = &content[..content.len().min(60_000)];
+    let datagram = message(&[(2, &templates.concat()), (256, content)]);
+    let encoding = if choice & 2 == 0 { TimeEncoding::Auto } else { TimeEncoding::Ntp };
+    let mut session = Session::new(Transport::Udp, Limits::default());
+    let mut admitted = Admitted::default();
+    session.admit(&datagram, &mut admitted);
+    check_admitted(&datagram, &admitted, &Limits::default(), encoding);
+    for set in &admitted.sets {
+        let context = set.context(&admitted.messages[set.message]);
+        let entries = entries(set.records(&datagram), &set.sub_templates, &context);
+        assert!(entries <= datagram.len(), "{entries} entries in {} bytes", datagram.len());
+    }
+}
+
+/// The number of entries in lists of all records.
+fn entries(records: Records<'_, '_>, templates: &SubTemplates, context: &DecodeContext) -> usize {
+    let fields = |record: catchment_ipfix::Record<'_, '_>| {
+        record.fields().map(|(field, bytes)| value_entries(field, bytes, templates, context)).sum::<usize>()
+    };
+    records.map(fields).sum()
+}
+
+fn value_entries(field: &FieldSpec, bytes: &[u8], templates: &SubTemplates, context: &DecodeContext) -> usize {
+    let Value::List(list) = decode(field, bytes, context) else {
+        return 0;
+    };
+    let nested = context.nested();
+    let of_group = |group: catchment_ipfix::Group<'_>| {
+        let records = || group.records(templates);
+        let inside = records().map_or(0, |records| entries(records, templates, &nested));
+        records().map_or(0, Iterator::count) + inside
+    };
+    match list {
+        List::Basic(list) => {
+            list.elements().map(|element| 1 + value_entries(&list.field(), element, templates, &nested)).sum()
+        }
+        List::SubTemplate(list) => of_group(list.group()),
+        List::SubTemplateMulti(list) => list.groups().map(of_group).sum(),
+    }
+}
+
+/// The record of a template of pairs of element and length.
+pub(crate) fn template(id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
+    let head = [id, fields.len() as u16];
+    let fields = fields.iter().flat_map(|&(id, length)| [id, length]);
+    head.into_iter().chain(fields).flat_map(u16::to_be_bytes).collect()
+}
+
+/// An IPFIX message of sets by id and content, in domain 1.
+pub(crate) fn message(sets: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut message = vec![0, 10, 0, 0, 0x6a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    for (id, content) in sets {
+        message.extend(id.to_be_bytes());
+        message.extend((content.len() as u16 + 4).to_be_bytes());
+        message.extend(*content);
+    }
+    let length = message.len() as u16;
+    message[2..4].copy_from_slice(&length.to_be_bytes());
+    message
+}
+
 /// The length of the first message of `rest`, which must be the same from the bytes of its first two words and from
 /// more, and must not be told too early.
 fn message_length(rest: &[u8]) -> Result<Option<usize>, ()> {
@@ -135,7 +220,7 @@ fn message_length(rest: &[u8]) -> Result<Option<usize>, ()> {
 }
 
 /// Checks that counts agree with each other and with what was given out, and decodes everything.
-fn check_admitted(datagram: &[u8], admitted: &Admitted, limits: &Limits, encoding: TimeEncoding) {
+pub(crate) fn check_admitted(datagram: &[u8], admitted: &Admitted, limits: &Limits, encoding: TimeEncoding) {
     let counters = &admitted.counters;
     assert_eq!(counters.datagrams, 1);
     assert_eq!(counters.bytes, datagram.len() as u64);
@@ -164,7 +249,14 @@ fn check_admitted(datagram: &[u8], admitted: &Admitted, limits: &Limits, encodin
         assert_eq!(problem.kind, problem.fault.kind());
         assert!(counters.problem(problem.kind) > 0 && !problem.fault.to_string().is_empty());
     }
-    let (flows, options) = decode_sets(datagram, admitted, encoding);
+    let (mut flows, mut options) = decode_sets(datagram, admitted, encoding);
+    for released in &admitted.released {
+        let records = decode_set(&released.content, &released.set, &released.message, encoding);
+        match released.set.kind() {
+            Kind::Flow => flows += records,
+            Kind::Options => options += records,
+        }
+    }
     assert_eq!((flows, options), (counters.flow_records, counters.options_records));
 }
 
@@ -192,21 +284,27 @@ fn check_templates(session: &Session, limits: &Limits) {
 
 /// Decodes all data sets; gives the number of flows and of options records.
 fn decode_sets(datagram: &[u8], admitted: &Admitted, encoding: TimeEncoding) -> (u64, u64) {
-    let (mut flows, mut options, mut steps) = (0, 0, 0);
+    let (mut flows, mut options) = (0, 0);
     for set in &admitted.sets {
-        let mut context = admitted.messages[set.message].context();
-        context.time_encoding = encoding;
-        let mut records = set.records(datagram);
-        let count = decode_records(&mut records, &set.sub_templates, &context, &mut steps);
-        assert_eq!(count, set.records);
-        assert!(records.rest().is_empty() && !records.is_overrun());
+        let records = decode_set(datagram, set, &admitted.messages[set.message], encoding);
         match set.kind() {
-            Kind::Flow => flows += count as u64,
-            Kind::Options => options += count as u64,
+            Kind::Flow => flows += records,
+            Kind::Options => options += records,
         }
     }
-    assert!(steps <= datagram.len() * FIELDS_A_BYTE * (usize::from(MAX_LIST_DEPTH) + 1));
     (flows, options)
+}
+
+/// Decodes a data set; gives the number of its records.
+fn decode_set(bytes: &[u8], set: &DataSet, message: &MessageInfo, encoding: TimeEncoding) -> u64 {
+    let mut context = set.context(message);
+    context.time_encoding = encoding;
+    let (mut records, mut steps) = (set.records(bytes), 0);
+    let count = decode_records(&mut records, &set.sub_templates, &context, &mut steps);
+    assert_eq!(count, set.records);
+    assert!(records.rest().is_empty() && !records.is_overrun());
+    assert!(steps <= set.range.len() * FIELDS_A_BYTE * (usize::from(MAX_LIST_DEPTH) + 1));
+    count as u64
 }
 
 /// Decodes records and what lists in them hold; gives their number.

@@ -8,15 +8,26 @@
 //! Not for checking that a value is the right one: the golden data of each crate does that.
 
 mod capture;
+mod flow;
 mod ipfix;
+mod ipfix_collector;
+mod ipfix_options;
+mod jobs;
 mod pieces;
 mod quantile;
+mod sonic_admit;
+mod sonic;
 mod syslog;
 mod syslog_batch;
 
 pub use capture::capture_reader;
-pub use ipfix::{ipfix_admit, ipfix_stream};
+pub use flow::{flow_encoded, flow_job, flow_metrics};
+pub use ipfix::{ipfix_admit, ipfix_lists, ipfix_stream};
+pub use ipfix_collector::{ipfix_collector, ipfix_template_cache};
+pub use ipfix_options::ipfix_options;
 pub use quantile::{exact_run, kll_image};
+pub use sonic_admit::sonic_admit;
+pub use sonic::sonic_encoded;
 pub use syslog::{syslog_framing, syslog_parse};
 pub use syslog_batch::{syslog_encoded, syslog_job};
 
@@ -24,12 +35,21 @@ pub use syslog_batch::{syslog_encoded, syslog_job};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets by name.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: &[Target] = &[
     ("capture_reader", capture_reader),
     ("exact_run", exact_run),
+    ("flow_encoded", flow_encoded),
+    ("flow_job", flow_job),
+    ("flow_metrics", flow_metrics),
     ("ipfix_admit", ipfix_admit),
+    ("ipfix_collector", ipfix_collector),
+    ("ipfix_lists", ipfix_lists),
+    ("ipfix_options", ipfix_options),
     ("ipfix_stream", ipfix_stream),
+    ("ipfix_template_cache", ipfix_template_cache),
     ("kll_image", kll_image),
+    ("sonic_admit", sonic_admit),
+    ("sonic_encoded", sonic_encoded),
     ("syslog_encoded", syslog_encoded),
     ("syslog_framing", syslog_framing),
     ("syslog_job", syslog_job),

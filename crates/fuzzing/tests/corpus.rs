@@ -9,7 +9,7 @@ use catchment_fuzzing::TARGETS;
 
 /// Largest file, and largest size of all files together: the corpus is part of the repository.
 const MAX_FILE_BYTES: u64 = 4_096;
-const MAX_CORPUS_BYTES: u64 = 300_000;
+const MAX_CORPUS_BYTES: u64 = 400_000;
 
 fn fuzz() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
@@ -61,7 +61,24 @@ macro_rules! replays {
 }
 
 replays! {
-    capture_reader exact_run ipfix_admit ipfix_stream kll_image syslog_encoded syslog_framing syslog_job syslog_parse
+    capture_reader
+    exact_run
+    flow_encoded
+    flow_job
+    flow_metrics
+    ipfix_admit
+    ipfix_collector
+    ipfix_lists
+    ipfix_options
+    ipfix_stream
+    ipfix_template_cache
+    kll_image
+    sonic_admit
+    sonic_encoded
+    syslog_encoded
+    syslog_framing
+    syslog_job
+    syslog_parse
 }
 
 /// No input makes a target panic because it is short.
