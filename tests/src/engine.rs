@@ -118,16 +118,27 @@ impl Engine {
     /// The sum of a counter or gauge over all nodes that report it, from the admin server.
     #[must_use]
     pub fn metric(&self, set: &str, field: &str) -> u64 {
-        let Ok(answer) = http::get(self.address("admin"), "/api/v1/metrics") else { return 0 };
+        self.measurements(set, field).iter().map(|(_, value)| value).sum()
+    }
+
+    /// The values of a counter or gauge, each with its attributes, from the admin server.
+    #[must_use]
+    pub fn measurements(&self, set: &str, field: &str) -> Vec<(BTreeMap<String, String>, u64)> {
+        let Ok(answer) = http::get(self.address("admin"), "/api/v1/metrics") else { return Vec::new() };
         // Counters end in `_total`, numbers of bytes have their unit before that.
         let names = ["_total", "", "_bytes", "_bytes_total"].map(|suffix| format!("{field}{suffix}{{"));
-        let scope = format!("otel_scope_name=\"{set}\"");
-        answer
-            .body
-            .lines()
-            .filter(|line| names.iter().any(|name| line.starts_with(name)) && line.contains(&scope))
-            .filter_map(|line| line.rsplit_once("} ")?.1.split(' ').next()?.parse::<u64>().ok())
-            .sum()
+        let measurement = |line: &str| {
+            let rest = names.iter().find_map(|name| line.strip_prefix(name.as_str()))?;
+            let (attributes, value) = rest.rsplit_once("} ")?;
+            let pairs = attributes.split("\",").filter_map(|pair| pair.split_once("=\""));
+            // Those of the set of metrics as a whole are told with those of its scope.
+            let key = |key: &str| key.strip_prefix("otel_scope_").unwrap_or(key).to_owned();
+            let attributes: BTreeMap<_, _> =
+                pairs.map(|(name, value)| (key(name), value.trim_end_matches('"').to_owned())).collect();
+            let value = value.split(' ').next()?.parse().ok()?;
+            (attributes.get("name").map(String::as_str) == Some(set)).then_some((attributes, value))
+        };
+        answer.body.lines().filter_map(measurement).collect()
     }
 
     /// What it has printed so far.

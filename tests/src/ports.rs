@@ -35,3 +35,32 @@ pub fn free_port() -> u16 {
 pub fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
+
+/// What waits in the UDP sockets of a port, by the kernel's own count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UdpQueue {
+    /// Bytes with all that they cost the kernel.
+    pub waiting: u64,
+    /// Datagrams for which there was no room.
+    pub dropped: u64,
+}
+
+/// Looks into the IPv4 sockets of a port.
+///
+/// # Panics
+/// Where there is no `/proc/net/udp`.
+#[must_use]
+pub fn udp_queue(port: u16) -> UdpQueue {
+    let table = std::fs::read_to_string("/proc/net/udp").expect("Linux");
+    let ending = format!(":{port:04X}");
+    let mut queue = UdpQueue::default();
+    for line in table.lines() {
+        let columns: Vec<_> = line.split_whitespace().collect();
+        if columns.get(1).is_some_and(|local| local.ends_with(&ending)) {
+            let waiting = columns[4].split_once(':').expect("sent and received").1;
+            queue.waiting += u64::from_str_radix(waiting, 16).expect("hexadecimal");
+            queue.dropped += columns.last().and_then(|text| text.parse::<u64>().ok()).expect("a count");
+        }
+    }
+    queue
+}

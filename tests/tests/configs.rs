@@ -10,19 +10,34 @@ use catchment_tests::{Engine, Scene, Sink, catchment, repository, run, wait_unti
 /// What a shipped configuration does in its first half minute.
 struct Shipped {
     file: &'static str,
-    /// A line it is sent over TCP, to this port.
-    sent: Option<(&'static str, &'static str)>,
+    /// What it is sent over TCP, to this port.
+    sent: Option<(&'static str, &'static [u8])>,
     /// What it prints.
     prints: &'static [&'static str],
     /// What is in a record that it delivers to the backend on port 4317.
     delivers: Option<&'static str>,
 }
 
+/// An IPFIX message: a template of source address and octets, and one record.
+#[rustfmt::skip]
+const FLOW: &[u8] = &[
+    0, 10, 0, 44, 0x6a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+    0, 2, 0, 16, 1, 0, 0, 2, 0, 8, 0, 4, 0, 1, 0, 4,
+    1, 0, 0, 12, 192, 0, 2, 77, 0, 0, 3, 232,
+];
+
 const SHIPPED: &[Shipped] = &[
+    Shipped { file: "ipfix.yaml", sent: Some(("p4739", FLOW)), prints: &[], delivers: Some("192.0.2.77") },
     Shipped { file: "quickstart.yaml", sent: None, prints: &["flow.bytes", "http.response_time"], delivers: None },
     Shipped {
+        file: "sonic.yaml",
+        sent: None,
+        prints: &["pg.occupancy", "pg.watermark", "Ethernet0|7"],
+        delivers: None,
+    },
+    Shipped {
         file: "syslog.yaml",
-        sent: Some(("p5514", "<13>Nov 30 10:00:00 host app: hello from here\n")),
+        sent: Some(("p5514", b"<13>Nov 30 10:00:00 host app: hello from here\n")),
         prints: &[],
         delivers: Some("hello from here"),
     },
@@ -94,10 +109,10 @@ fn shipped_configurations_run() {
         let backend = Sink::start(&scene);
         let engine = Engine::start(&scene, &with_named_ports(&text), &[("p4317", backend.otap())]);
         let began = Instant::now();
-        if let Some((port, line)) = sent {
+        if let Some((port, bytes)) = sent {
             engine.wait_listening(port);
             let mut connection = TcpStream::connect(engine.address(port)).expect("it listens");
-            connection.write_all(line.as_bytes()).expect("it reads");
+            connection.write_all(bytes).expect("it reads");
         }
         for expected in *prints {
             wait_until(&format!("{name} prints {expected}"), || engine.stdout().contains(expected));

@@ -53,7 +53,7 @@ fn wrong_settings_are_refused() {
             syslog("{tcp: {listening_addr: \"127.0.0.1:5514\", framing: lines}}"),
             ["config.tcp.framing", "octet_counting"],
         ),
-        (syslog("{tcp: {listening_addr: 5514}}"), ["config.tcp.listening_addr", "socket address"]),
+        (syslog("{tcp: {listening_addr: 5514}}"), ["config.tcp.listening_addr", "IP:PORT"]),
         (
             syslog("{udp: {listening_addr: \"127.0.0.1:5514\"}, max_message_size: 0}"),
             ["config.max_message_size", "16777216"],
