@@ -15,8 +15,8 @@ mod ipfix_options;
 mod jobs;
 mod pieces;
 mod quantile;
-mod sonic_admit;
 mod sonic;
+mod sonic_admit;
 mod syslog;
 mod syslog_batch;
 
@@ -26,8 +26,8 @@ pub use ipfix::{ipfix_admit, ipfix_lists, ipfix_stream};
 pub use ipfix_collector::{ipfix_collector, ipfix_template_cache};
 pub use ipfix_options::ipfix_options;
 pub use quantile::{exact_run, kll_image};
-pub use sonic_admit::sonic_admit;
 pub use sonic::sonic_encoded;
+pub use sonic_admit::sonic_admit;
 pub use syslog::{syslog_framing, syslog_parse};
 pub use syslog_batch::{syslog_encoded, syslog_job};
 
