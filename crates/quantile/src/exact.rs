@@ -7,6 +7,7 @@
 
 use crate::accumulator::Absorbed;
 use crate::key::{to_key, to_value};
+use crate::kll::KllError;
 use crate::moments::{Moments, for_each_run_without_nan};
 use crate::rank::{self, Criterion, QuantileError};
 
@@ -24,13 +25,17 @@ pub struct ExactQuantiles {
     nan: u64,
     /// All but the last have `CHUNK` values; none is empty.
     chunks: Vec<Vec<f64>>,
+    /// Keys with weights, of values whose weight is not 1.
+    weighted: Vec<(i64, u64)>,
+    /// Number of values kept, whatever their weights.
+    kept: u64,
 }
 
 impl ExactQuantiles {
     /// An empty collection for at most `max_values` values of eight bytes.
     #[must_use]
     pub fn new(max_values: u64) -> Self {
-        Self { max_values, moments: Moments::new(), nan: 0, chunks: Vec::new() }
+        Self { max_values, moments: Moments::new(), nan: 0, chunks: Vec::new(), weighted: Vec::new(), kept: 0 }
     }
 
     /// Takes one observation, see [`ExactQuantiles::observe_slice`].
@@ -43,10 +48,11 @@ impl ExactQuantiles {
     pub fn observe_slice(&mut self, values: &[f64]) -> Absorbed {
         let mut absorbed = Absorbed::default();
         absorbed.not_a_number = for_each_run_without_nan(values, |run| {
-            let room = usize::try_from(self.max_values - self.moments.count).unwrap_or(usize::MAX);
+            let room = usize::try_from(self.max_values - self.kept).unwrap_or(usize::MAX);
             let (taken, refused) = run.split_at(room.min(run.len()));
             self.moments.add_slice(taken);
             self.append(taken);
+            self.kept += taken.len() as u64;
             absorbed.used += taken.len() as u64;
             absorbed.full += refused.len() as u64;
         });
@@ -54,10 +60,45 @@ impl ExactQuantiles {
         absorbed
     }
 
+    /// Takes `value` as if observed `weight` times; it counts once towards the bound. NaN is
+    /// dropped and counted `weight` times. What is returned counts observations, so `weight` is in
+    /// one of its numbers.
+    ///
+    /// # Errors
+    ///
+    /// [`KllError::Weight`] if the weight is 0, [`KllError::Count`] if the count would exceed that
+    /// of a sketch, [`crate::kll::MAX_N`]; nothing is changed then.
+    pub fn observe_weighted(&mut self, value: f64, weight: u64) -> Result<Absorbed, KllError> {
+        if weight == 0 {
+            return Err(KllError::Weight);
+        }
+        if value.is_nan() {
+            self.nan = self.nan.saturating_add(weight);
+            return Ok(Absorbed { not_a_number: weight, ..Absorbed::default() });
+        }
+        if self.kept >= self.max_values {
+            return Ok(Absorbed { full: weight, ..Absorbed::default() });
+        }
+        self.moments.add_weighted(value, weight)?;
+        self.kept += 1;
+        match weight {
+            1 => self.append(&[value]),
+            _ => self.weighted.push((to_key(value), weight)),
+        }
+        Ok(Absorbed { used: weight, ..Absorbed::default() })
+    }
+
     /// Whether all numbers among the values would be taken.
     pub(crate) fn has_room_for(&self, values: &[f64]) -> bool {
-        let room = self.max_values - self.moments.count;
+        let room = self.max_values - self.kept;
         values.len() as u64 <= room || values.iter().filter(|value| !value.is_nan()).count() as u64 <= room
+    }
+
+    /// See [`crate::accumulator::Accumulator::look_at`].
+    #[inline]
+    pub(crate) fn look_at(&self) -> u64 {
+        let last = self.chunks.last().and_then(|chunk| chunk.last());
+        self.moments.count ^ last.map_or(0, |value| value.to_bits())
     }
 
     fn append(&mut self, mut values: &[f64]) {
@@ -78,17 +119,21 @@ impl ExactQuantiles {
         }
     }
 
-    /// Takes all values of another collection, as far as the bound allows.
+    /// Takes all values of another collection, as far as bound and largest count allow.
     pub fn merge(&mut self, other: &Self) -> Absorbed {
         let mut absorbed = Absorbed::default();
         for chunk in other.chunks() {
             absorbed += self.observe_slice(chunk);
         }
+        for (value, weight) in other.weighted() {
+            let full = Absorbed { full: weight, ..Absorbed::default() };
+            absorbed += self.observe_weighted(value, weight).unwrap_or(full);
+        }
         self.nan += other.nan;
         absorbed
     }
 
-    /// Number of values kept.
+    /// Number of observations, weights included.
     #[must_use]
     pub fn n(&self) -> u64 {
         self.moments.count
@@ -124,8 +169,19 @@ impl ExactQuantiles {
         self.nan
     }
 
-    /// The values in order of arrival, in pieces.
-    pub fn chunks(&self) -> impl Iterator<Item = &[f64]> {
+    /// Number of values kept, whatever their weights: what the bound is on.
+    #[must_use]
+    pub fn num_kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// The values whose weight is not 1, with their weights, in order of arrival.
+    pub fn weighted(&self) -> impl Iterator<Item = (f64, u64)> + Clone {
+        self.weighted.iter().map(|&(key, weight)| (to_value(key), weight))
+    }
+
+    /// The values of weight 1 in order of arrival, in pieces.
+    pub fn chunks(&self) -> impl Iterator<Item = &[f64]> + Clone {
         self.chunks.iter().map(Vec::as_slice)
     }
 
@@ -133,7 +189,10 @@ impl ExactQuantiles {
     #[must_use]
     pub fn retained_bytes(&self) -> usize {
         let values: usize = self.chunks.iter().map(Vec::capacity).sum();
-        size_of::<Self>() + values * size_of::<f64>() + self.chunks.capacity() * size_of::<Vec<f64>>()
+        size_of::<Self>()
+            + values * size_of::<f64>()
+            + self.chunks.capacity() * size_of::<Vec<f64>>()
+            + self.weighted.capacity() * size_of::<(i64, u64)>()
     }
 
     /// The exact quantiles of `ranks` by inclusive nearest rank, in the order given.
@@ -166,6 +225,9 @@ impl ExactQuantiles {
         if numbers.is_empty() {
             return Vec::new();
         }
+        if !self.weighted.is_empty() {
+            return self.select_weighted(numbers);
+        }
         let mut keys: Vec<i64> = Vec::with_capacity(self.chunks.iter().map(Vec::len).sum());
         for chunk in &self.chunks {
             keys.extend(chunk.iter().map(|&value| to_key(value)));
@@ -186,99 +248,23 @@ impl ExactQuantiles {
         found.reverse();
         found
     }
+
+    /// [`ExactQuantiles::select`] by cumulative weights.
+    fn select_weighted(&self, numbers: &[u64]) -> Vec<i64> {
+        let ones = self.chunks.iter().flatten().map(|&value| (to_key(value), 1));
+        let mut all: Vec<(i64, u64)> = ones.chain(self.weighted.iter().copied()).collect();
+        all.sort_unstable();
+        let mut found = Vec::with_capacity(numbers.len());
+        let mut cumulative = 0;
+        for (key, weight) in all {
+            cumulative += weight;
+            while numbers.get(found.len()).is_some_and(|&number| number <= cumulative) {
+                found.push(key);
+            }
+        }
+        found
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn naive(values: &[f64], ranks: &[f64]) -> Vec<f64> {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        ranks
-            .iter()
-            .map(|&q| {
-                let number = rank::number_of(q, sorted.len() as u64, Criterion::Inclusive);
-                sorted[number.expect("valid rank") as usize - 1]
-            })
-            .collect()
-    }
-
-    /// Nearest ranks of ten values, written out.
-    #[test]
-    fn ten_values_by_hand() {
-        let mut exact = ExactQuantiles::new(100);
-        exact.observe_slice(&[7.0, 1.0, 10.0, 4.0, 3.0, 9.0, 2.0, 8.0, 6.0, 5.0]);
-        let ranks = [1.0, 0.0, 0.1, 0.11, 0.5, 0.51, 0.9, 0.99, 0.5];
-        assert_eq!(exact.quantiles(&ranks), Ok(vec![10.0, 1.0, 1.0, 2.0, 5.0, 6.0, 9.0, 10.0, 5.0]));
-        assert_eq!(exact.sum(), 55.0);
-    }
-
-    /// The bound is exact, and what does not fit is reported, NaN apart.
-    #[test]
-    fn bound_is_kept_and_reported() {
-        let mut exact = ExactQuantiles::new(3);
-        let absorbed = exact.observe_slice(&[1.0, f64::NAN, 2.0, 3.0, 4.0, f64::NAN, 5.0]);
-        assert_eq!(absorbed, Absorbed { used: 3, not_a_number: 2, full: 2 });
-        assert_eq!((exact.n(), exact.max(), exact.nan_count()), (3, Some(3.0), 2));
-        assert_eq!(exact.observe(0.0).full, 1);
-        assert_eq!(exact.min(), Some(1.0));
-    }
-
-    /// No values, no quantiles; bad ranks are refused.
-    #[test]
-    fn empty_and_bad_ranks() {
-        let mut exact = ExactQuantiles::new(3);
-        assert_eq!(exact.quantiles(&[0.5]), Err(QuantileError::Empty));
-        assert_eq!((exact.min(), exact.max(), exact.n()), (None, None, 0));
-        exact.observe(1.0);
-        assert!(exact.quantiles(&[0.5, 1.5]).is_err());
-        assert_eq!(exact.quantiles(&[]), Ok(vec![]));
-        assert_eq!(exact.quantiles(&[0.0, 0.5, 1.0]), Ok(vec![1.0; 3]));
-    }
-
-    /// Chunks do not show: many values, several chunks, infinities at the ends.
-    #[test]
-    fn several_chunks() {
-        let values: Vec<f64> = (0..2 * CHUNK + 100)
-            .map(|i| ((i * 7919) % 10_007) as f64)
-            .chain([f64::INFINITY, f64::NEG_INFINITY])
-            .collect();
-        let mut exact = ExactQuantiles::new(u64::MAX);
-        for piece in values.chunks(1000) {
-            exact.observe_slice(piece);
-        }
-        let ranks = [0.0, 0.001, 0.25, 0.5, 0.999, 1.0];
-        assert_eq!(exact.quantiles(&ranks), Ok(naive(&values, &ranks)));
-        assert!(exact.retained_bytes() >= 8 * values.len());
-        assert!(exact.retained_bytes() < 8 * (values.len() + CHUNK) + 4096);
-    }
-
-    /// A short series is small.
-    #[test]
-    fn short_series_reserve_little() {
-        let mut exact = ExactQuantiles::new(u64::MAX);
-        exact.observe_slice(&[1.0; 5]);
-        assert!(exact.retained_bytes() < 400, "{}", exact.retained_bytes());
-    }
-
-    proptest! {
-        /// Selection is indexing into the sorted values, for few and many ranks, and after a merge.
-        #[test]
-        fn selection_is_sorting(
-            values in prop::collection::vec(-50i32..50, 1..200),
-            ranks in prop::collection::vec(0.0f64..=1.0, 0..14),
-            cut: u8,
-        ) {
-            let values: Vec<f64> = values.into_iter().map(|value| f64::from(value) * 0.1).collect();
-            let (left, right) = values.split_at(usize::from(cut).min(values.len()));
-            let mut exact = ExactQuantiles::new(1000);
-            exact.observe_slice(left);
-            let mut other = ExactQuantiles::new(1000);
-            other.observe_slice(right);
-            prop_assert_eq!(exact.merge(&other).used, right.len() as u64);
-            prop_assert_eq!(exact.quantiles(&ranks), Ok(naive(&values, &ranks)));
-        }
-    }
-}
+mod tests;

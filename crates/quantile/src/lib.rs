@@ -3,7 +3,10 @@
 //!
 //! * [`kll`]: KLL sketches with the compaction rules and the compact bytes of Apache DataSketches,
 //!   so that any other implementation of that library reads what is written here.
+//! * [`asapv1`]: the envelope in which ProjectASAP exchanges KLL sketches.
 //! * [`exact`]: every value kept, quantiles by selection at the end of a window.
+//! * [`exponential`]: exponential histograms of OpenTelemetry, from values or from sketches.
+//! * [`exchange`]: windows that several sources send in parts: repeats, stragglers, completeness.
 //! * [`run`]: sorted runs of exact values, their bytes, and the selection of any rank across runs
 //!   without merging them.
 //! * [`accumulator`]: one interface over both, with a bound on the memory of the exact kind.
@@ -33,7 +36,10 @@
 //! ```
 
 pub mod accumulator;
+pub mod asapv1;
 pub mod exact;
+pub mod exchange;
+pub mod exponential;
 mod key;
 pub mod kll;
 mod moments;
@@ -46,6 +52,7 @@ pub use accumulator::{
     Absorbed, Accumulator, AccumulatorConfig, AccumulatorFactory, Method, QuantileAccumulator, WhenFull,
 };
 pub use exact::ExactQuantiles;
+pub use exponential::ExponentialHistogram;
 pub use kll::{KllError, KllSketch, SketchImageError, SortedView};
 pub use rank::{Criterion, QuantileError};
 pub use run::{RunError, SortedRun};

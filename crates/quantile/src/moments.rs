@@ -1,5 +1,7 @@
 //! Count, extremes and sum of a stream, exact beside the estimated quantiles.
 
+use crate::kll::{KllError, MAX_N};
+
 /// Number of independent chains in the bulk path: two SSE registers wide.
 const LANES: usize = 4;
 
@@ -65,6 +67,17 @@ impl Moments {
         self.count += 1;
         self.sum.add(value);
         self.widen(value, value);
+    }
+
+    /// Takes one value, which is not NaN, so many times.
+    pub(crate) fn add_weighted(&mut self, value: f64, weight: u64) -> Result<(), KllError> {
+        match self.count.checked_add(weight) {
+            Some(count) if count <= MAX_N => self.count = count,
+            _ => return Err(KllError::Count { have: self.count, more: weight }),
+        }
+        self.sum.add(value * weight as f64);
+        self.widen(value, value);
+        Ok(())
     }
 
     /// Takes values of which none is NaN, at a fraction of the cost of one by one.

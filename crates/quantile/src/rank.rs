@@ -50,6 +50,10 @@ pub fn number_of(q: f64, n: u64, criterion: Criterion) -> Result<u64, QuantileEr
     if n == 0 {
         return Err(QuantileError::Empty);
     }
+    if q == 1.0 {
+        // Beyond 2^53 the product is rounded, and the last of all values need not be it.
+        return Ok(n);
+    }
     let product = q * n as f64;
     let whole = product.round();
     let product = if (product - whole).abs() <= 2.0 * f64::EPSILON * whole { whole } else { product };
@@ -81,6 +85,7 @@ mod tests {
         assert_eq!(exclusive(1.0, 10), Ok(10));
         assert_eq!(inclusive(0.99, 1), Ok(1));
         assert_eq!(inclusive(1.0, u64::MAX), Ok(u64::MAX));
+        assert_eq!(inclusive(1.0, (1 << 60) + 1), Ok((1 << 60) + 1));
     }
 
     /// Every percentage of 100 values is the value of that number, whatever doubles make of it.

@@ -9,13 +9,22 @@
 //! | 0..4 | `CQRN` |
 //! | 4 | version, 1 |
 //! | 5 | type of the values, 1: double |
-//! | 6, 7 | 0 |
+//! | 6 | 0, or 1 if there are weights |
+//! | 7 | 0 |
 //! | 8..16 | number of values |
-//! | 16..20 | CRC32C of bytes 0..16 and of all values |
+//! | 16..20 | CRC32C of bytes 0..16 and of all that follows |
 //! | 20.. | values, 8 bytes each, ascending in the IEEE total order |
+//! | then | weights, if any, 8 bytes each, at least 1 |
+//!
+//! A long run travels as several, see [`SortedRun::parts`]: each is complete in itself, and the
+//! receiver need not put them together again.
+
+mod select;
 
 use crate::exact::ExactQuantiles;
+use crate::exchange::Part;
 use crate::key::{to_key, to_value};
+use crate::kll::MAX_N;
 use crate::rank::{self, Criterion, QuantileError};
 
 const MAGIC: [u8; 4] = *b"CQRN";
@@ -24,6 +33,10 @@ const TYPE_DOUBLE: u8 = 1;
 const CHECKED_HEADER: usize = 16;
 const HEADER: usize = CHECKED_HEADER + size_of::<u32>();
 const VALUE: usize = size_of::<f64>();
+/// Flag of a run with weights.
+const WEIGHTED: u8 = 1;
+/// Values of a part: two mebibytes without weights, below the limits that transports have.
+pub const MAX_PART_VALUES: usize = 256 * 1024;
 
 /// Bytes that are not a sorted run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +69,12 @@ pub enum RunError {
         /// What is there.
         actual: u32,
     },
+    /// A weight is 0, or the weights add up to more than can be counted.
+    #[error("byte {offset}: weight must be at least 1, and all together at most {MAX_N}")]
+    Weight {
+        /// Where the weight begins.
+        offset: usize,
+    },
     /// A value is NaN or less than the one before.
     #[error("byte {offset}: value must be a number that is not less than the one before")]
     Order {
@@ -68,6 +87,8 @@ pub enum RunError {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SortedRun {
     keys: Vec<i64>,
+    /// Sums of the weights up to and including each value; empty if every weight is 1.
+    cumulative: Vec<u64>,
 }
 
 impl SortedRun {
@@ -77,15 +98,61 @@ impl SortedRun {
         let numbers = values.iter().filter(|value| !value.is_nan());
         let mut keys: Vec<i64> = numbers.map(|&value| to_key(value)).collect();
         keys.sort_unstable();
-        Self { keys }
+        Self { keys, cumulative: Vec::new() }
     }
 
-    /// Sorts all values of a collection.
+    /// Sorts all values of a collection, with their weights if they have any.
     #[must_use]
     pub fn from_exact(exact: &ExactQuantiles) -> Self {
         let mut keys: Vec<i64> = exact.chunks().flatten().map(|&value| to_key(value)).collect();
-        keys.sort_unstable();
-        Self { keys }
+        if exact.num_kept() == keys.len() as u64 {
+            keys.sort_unstable();
+            return Self { keys, cumulative: Vec::new() };
+        }
+        let ones = keys.into_iter().map(|key| (key, 1));
+        let mut items: Vec<(i64, u64)> =
+            ones.chain(exact.weighted().map(|(value, weight)| (to_key(value), weight))).collect();
+        items.sort_unstable();
+        let (keys, weights): (Vec<i64>, Vec<u64>) = items.into_iter().unzip();
+        Self { keys, cumulative: sums(weights) }
+    }
+
+    /// Number of observations: the sum of the weights.
+    #[must_use]
+    pub fn n(&self) -> u64 {
+        self.weight_before(self.len())
+    }
+
+    /// The weights of the values before the one at `index`.
+    fn weight_before(&self, index: usize) -> u64 {
+        match index.checked_sub(1) {
+            Some(last) => self.cumulative.get(last).copied().unwrap_or(index as u64),
+            None => 0,
+        }
+    }
+
+    /// The weight of each value, in their order.
+    pub fn weights(&self) -> impl ExactSizeIterator<Item = u64> + Clone {
+        (0..self.len()).map(|index| self.weight_before(index + 1) - self.weight_before(index))
+    }
+
+    /// The run in pieces of at most `most` values (at least 1), for transports with a limit on the
+    /// message; [`MAX_PART_VALUES`] is a good number. An empty run is one empty part, which tells
+    /// the receiver that there is nothing to wait for.
+    pub fn parts(&self, most: usize) -> impl Iterator<Item = (Part, Self)> {
+        let most = most.max(1);
+        let of = self.len().div_ceil(most).max(1);
+        (0..of).map(move |index| {
+            let range = index * most..self.len().min((index + 1) * most);
+            let before = self.weight_before(range.start);
+            let cumulative = self.cumulative.get(range.clone()).unwrap_or_default();
+            let piece = Self {
+                keys: self.keys[range].to_vec(),
+                cumulative: cumulative.iter().map(|sum| sum - before).collect(),
+            };
+            // More parts than 2^32 would need more memory than there is.
+            (Part { index: index as u32, of: of as u32 }, piece)
+        })
     }
 
     /// Number of values.
@@ -113,20 +180,26 @@ impl SortedRun {
     }
 
     /// The values, ascending.
-    pub fn values(&self) -> impl ExactSizeIterator<Item = f64> {
+    pub fn values(&self) -> impl ExactSizeIterator<Item = f64> + Clone {
         self.keys.iter().copied().map(to_value)
     }
 
-    /// The bytes of the run: 20 and 8 for each value.
+    /// The bytes of the run: 20 and 8 for each value, 16 if there are weights.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEADER + self.len() * VALUE);
+        let weighted = !self.cumulative.is_empty();
+        let mut bytes = Vec::with_capacity(HEADER + self.len() * item_bytes(weighted));
         bytes.extend_from_slice(&MAGIC);
-        bytes.extend_from_slice(&[VERSION, TYPE_DOUBLE, 0, 0]);
+        bytes.extend_from_slice(&[VERSION, TYPE_DOUBLE, u8::from(weighted), 0]);
         bytes.extend_from_slice(&(self.len() as u64).to_le_bytes());
         bytes.extend_from_slice(&[0; size_of::<u32>()]);
         for value in self.values() {
             bytes.extend_from_slice(&value.to_le_bytes());
+        }
+        if weighted {
+            for weight in self.weights() {
+                bytes.extend_from_slice(&weight.to_le_bytes());
+            }
         }
         let sum = checksum(&bytes).to_le_bytes();
         bytes[CHECKED_HEADER..HEADER].copy_from_slice(&sum);
@@ -141,20 +214,25 @@ impl SortedRun {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RunError> {
         let length = |expected| RunError::Length { expected, actual: bytes.len() };
         let (header, values) = bytes.split_first_chunk::<HEADER>().ok_or(length(HEADER as u64))?;
-        let &[m0, m1, m2, m3, version, kind, r0, r1, rest @ ..] = header;
+        let &[m0, m1, m2, m3, version, kind, flags, reserved, rest @ ..] = header;
         let [n0, n1, n2, n3, n4, n5, n6, n7, c0, c1, c2, c3] = rest;
         for (offset, field, expected, actual) in [
             (0, "magic", u32::from_le_bytes(MAGIC), u32::from_le_bytes([m0, m1, m2, m3])),
             (4, "version", VERSION.into(), version.into()),
             (5, "value type", TYPE_DOUBLE.into(), kind.into()),
-            (6, "reserved", 0, u16::from_le_bytes([r0, r1]).into()),
+            (6, "flags", u32::from(flags == WEIGHTED), flags.into()),
+            (7, "reserved", 0, reserved.into()),
         ] {
             if actual != expected {
                 return Err(RunError::Field { offset, field, expected, actual });
             }
         }
         let count = u64::from_le_bytes([n0, n1, n2, n3, n4, n5, n6, n7]);
-        let expected = count.saturating_mul(VALUE as u64).saturating_add(HEADER as u64);
+        let weighted = flags == WEIGHTED;
+        if weighted && count == 0 {
+            return Err(RunError::Field { offset: 6, field: "flags", expected: 0, actual: flags.into() });
+        }
+        let expected = count.saturating_mul(item_bytes(weighted) as u64).saturating_add(HEADER as u64);
         if expected != bytes.len() as u64 {
             return Err(length(expected));
         }
@@ -162,6 +240,7 @@ impl SortedRun {
         if actual != expected {
             return Err(RunError::Checksum { expected, actual });
         }
+        let (values, weights) = values.split_at(count as usize * VALUE);
         let (values, _) = values.as_chunks::<VALUE>();
         let mut keys = Vec::with_capacity(values.len());
         let mut least = to_key(f64::NEG_INFINITY);
@@ -175,8 +254,38 @@ impl SortedRun {
             least = key;
             keys.push(key);
         }
-        Ok(Self { keys })
+        let cumulative = read_weights(weights, bytes.len() - weights.len())?;
+        Ok(Self { keys, cumulative })
     }
+}
+
+/// The sums of weights that begin at byte `begin` of a run.
+fn read_weights(weights: &[u8], begin: usize) -> Result<Vec<u64>, RunError> {
+    let (weights, _) = weights.as_chunks::<VALUE>();
+    let mut cumulative = Vec::with_capacity(weights.len());
+    let mut sum = 0u64;
+    for (index, &weight) in weights.iter().enumerate() {
+        let weight = u64::from_le_bytes(weight);
+        let total = sum.checked_add(weight).filter(|total| weight > 0 && *total <= MAX_N);
+        sum = total.ok_or(RunError::Weight { offset: begin + index * VALUE })?;
+        cumulative.push(sum);
+    }
+    Ok(cumulative)
+}
+
+/// Sums of the weights up to and including each.
+fn sums(mut weights: Vec<u64>) -> Vec<u64> {
+    let mut sum = 0;
+    for weight in &mut weights {
+        sum += *weight;
+        *weight = sum;
+    }
+    weights
+}
+
+/// Bytes of one value, with its weight if there are weights.
+const fn item_bytes(weighted: bool) -> usize {
+    if weighted { 2 * VALUE } else { VALUE }
 }
 
 /// CRC32C of all bytes of a run but the checksum itself.
@@ -191,149 +300,27 @@ fn checksum(bytes: &[u8]) -> u32 {
 ///
 /// [`QuantileError`] if there is no value or a rank is not in `0..=1`.
 pub fn quantiles(runs: &[SortedRun], ranks: &[f64]) -> Result<Vec<f64>, QuantileError> {
-    let n = runs.iter().map(|run| run.len() as u64).sum();
-    ranks
-        .iter()
-        .map(|&q| {
-            let number = rank::number_of(q, n, Criterion::Inclusive)?;
-            select(runs, number - 1).map(to_value).ok_or(QuantileError::Empty)
-        })
-        .collect()
-}
-
-/// The key at `index`, counted from zero, of all runs together.
-fn select(runs: &[SortedRun], index: u64) -> Option<i64> {
-    // What may still hold the key: in each run the part from one index to another.
-    let mut parts: Vec<(usize, usize)> = runs.iter().map(|run| (0, run.len())).collect();
-    loop {
-        let candidates = parts.iter().zip(runs);
-        let (&(begin, end), run) = candidates.max_by_key(|((begin, end), _)| end - begin)?;
-        let pivot = *run.keys[begin..end].get((end - begin) / 2)?;
-        // In each run the part that equals the pivot.
-        let equal: Vec<(usize, usize)> = runs
-            .iter()
-            .zip(&parts)
-            .map(|(run, &(begin, end))| {
-                let part = &run.keys[begin..end];
-                let less = part.partition_point(|&key| key < pivot);
-                let equal = part[less..].partition_point(|&key| key == pivot);
-                (begin + less, begin + less + equal)
-            })
-            .collect();
-        let below: u64 = equal.iter().map(|&(first, _)| first as u64).sum();
-        let up_to: u64 = equal.iter().map(|&(_, after)| after as u64).sum();
-        if index < below {
-            for (part, (first, _)) in parts.iter_mut().zip(equal) {
-                part.1 = first;
-            }
-        } else if index >= up_to {
-            for (part, (_, after)) in parts.iter_mut().zip(equal) {
-                part.0 = after;
-            }
-        } else {
-            return Some(pivot);
-        }
+    let n = runs.iter().fold(0, |sum: u64, run| sum.saturating_add(run.n()));
+    let number = |&q: &f64| rank::number_of(q, n, Criterion::Inclusive);
+    if let [a, b] = runs
+        && a.cumulative.is_empty()
+        && b.cumulative.is_empty()
+    {
+        // No more values than there is memory.
+        let key = |number| select::of_two(&a.keys, &b.keys, number as usize).ok_or(QuantileError::Empty);
+        return ranks.iter().map(|q| Ok(to_value(key(number(q)?)?))).collect();
     }
+    let numbers = ranks.iter().map(number).collect::<Result<Vec<u64>, _>>()?;
+    let mut ascending: Vec<usize> = (0..numbers.len()).collect();
+    ascending.sort_unstable_by_key(|&at| numbers[at]);
+    let mut selection = select::Selection::new(runs);
+    let mut found = vec![0.0; numbers.len()];
+    for at in ascending {
+        let key = selection.key_at(u128::from(numbers[at]) - 1).ok_or(QuantileError::Empty)?;
+        found[at] = to_value(key);
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn run_of(values: &[f64]) -> SortedRun {
-        SortedRun::from_values(values)
-    }
-
-    /// The bytes written out.
-    #[test]
-    fn bytes_of_two_values() {
-        let run = run_of(&[2.0, f64::NAN, -1.0]);
-        let bytes = run.to_bytes();
-        assert_eq!(bytes[..16], *b"CQRN\x01\x01\0\0\x02\0\0\0\0\0\0\0");
-        assert_eq!(bytes[20..28], (-1.0f64).to_le_bytes());
-        assert_eq!(bytes[28..], 2.0f64.to_le_bytes());
-        assert_eq!(SortedRun::from_bytes(&bytes), Ok(run));
-    }
-
-    /// Zeros keep their signs, infinities are values, an empty run is one.
-    #[test]
-    fn special_values_survive() {
-        let run = run_of(&[0.0, f64::INFINITY, -0.0, f64::NEG_INFINITY]);
-        let read = SortedRun::from_bytes(&run.to_bytes()).expect("own bytes");
-        let bits: Vec<u64> = read.values().map(f64::to_bits).collect();
-        let expected = [f64::NEG_INFINITY, -0.0, 0.0, f64::INFINITY];
-        assert_eq!(bits, expected.map(f64::to_bits));
-        assert_eq!((read.min(), read.max()), (Some(f64::NEG_INFINITY), Some(f64::INFINITY)));
-        let empty = SortedRun::default();
-        assert_eq!(SortedRun::from_bytes(&empty.to_bytes()), Ok(empty.clone()));
-        assert_eq!(quantiles(&[empty], &[0.5]), Err(QuantileError::Empty));
-        assert_eq!(quantiles(&[], &[0.5]), Err(QuantileError::Empty));
-    }
-
-    /// Any changed bit, any cut and anything behind the end is found.
-    #[test]
-    fn damage_is_found() {
-        let bytes = run_of(&[1.0, 2.0, 3.0]).to_bytes();
-        for place in 0..bytes.len() {
-            for bit in 0..8 {
-                let mut damaged = bytes.clone();
-                damaged[place] ^= 1 << bit;
-                assert!(SortedRun::from_bytes(&damaged).is_err(), "byte {place} bit {bit}");
-            }
-            assert!(SortedRun::from_bytes(&bytes[..place]).is_err());
-        }
-        assert!(SortedRun::from_bytes(&[bytes, vec![0]].concat()).is_err());
-    }
-
-    /// Values that were written out of order, or NaN, are found behind a right checksum.
-    #[test]
-    fn disorder_is_found() {
-        for values in [[2.0, 1.0], [1.0, f64::NAN], [-f64::NAN, 1.0]] {
-            let keys = values.map(to_key).to_vec();
-            let error = SortedRun::from_bytes(&SortedRun { keys }.to_bytes());
-            assert!(matches!(error, Err(RunError::Order { .. })), "{values:?}");
-        }
-    }
-
-    /// A number of values beyond all memory is a wrong length.
-    #[test]
-    fn huge_count_is_refused() {
-        let mut bytes = run_of(&[1.0]).to_bytes();
-        bytes[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
-        let error = SortedRun::from_bytes(&bytes);
-        assert!(matches!(error, Err(RunError::Length { .. })), "{error:?}");
-    }
-
-    proptest! {
-        /// Selection over runs is selection over all values: empty runs, runs of one, equal values
-        /// within and across runs, zeros of both signs.
-        #[test]
-        fn runs_together_are_all_values(
-            parts in prop::collection::vec(prop::collection::vec(-6i32..6, 0..20), 1..8),
-            ranks in prop::collection::vec(0.0f64..=1.0, 0..6),
-        ) {
-            let value = |&number: &i32| if number == 5 { -0.0 } else { f64::from(number) };
-            let parts: Vec<Vec<f64>> =
-                parts.iter().map(|part| part.iter().map(value).collect()).collect();
-            let mut exact = ExactQuantiles::new(1000);
-            parts.iter().for_each(|part| { exact.observe_slice(part); });
-            let runs: Vec<SortedRun> = parts.iter().map(|part| run_of(part)).collect();
-            let bits = |found: Result<Vec<f64>, _>| {
-                found.map(|values| values.into_iter().map(f64::to_bits).collect::<Vec<_>>())
-            };
-            prop_assert_eq!(bits(quantiles(&runs, &ranks)), bits(exact.quantiles(&ranks)));
-            let whole = SortedRun::from_exact(&exact);
-            prop_assert_eq!(bits(quantiles(&[whole], &ranks)), bits(exact.quantiles(&ranks)));
-        }
-
-        /// Arbitrary bytes are refused or a run, without panic.
-        #[test]
-        fn arbitrary_bytes_are_no_danger(rest in prop::collection::vec(any::<u8>(), 0..80)) {
-            let bytes = [&b"CQRN\x01\x01\0\0"[..], &rest].concat();
-            if let Ok(run) = SortedRun::from_bytes(&bytes) {
-                prop_assert_eq!(run.to_bytes(), bytes);
-            }
-        }
-    }
-}
+mod tests;

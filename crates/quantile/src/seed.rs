@@ -63,6 +63,11 @@ impl RandomBits {
         Self { state: seed, cache: 1 }
     }
 
+    /// A number that follows from the state, unlike any coins to come.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        finish(!self.state ^ self.cache)
+    }
+
     /// The next coin, 0 or 1.
     #[inline]
     pub(crate) fn next_bit(&mut self) -> usize {

@@ -203,18 +203,21 @@ fn read<I: Item>(image: &[u8], seed: u64) -> Result<KllSketch, SketchImageError>
     sketch.moments.min = min;
     sketch.moments.max = max;
     sketch.items.reserve_exact(retained);
-    sketch.starts.resize(header.levels, 0);
+    let mut starts = vec![0; header.levels];
     let mut end = image.len();
     for height in (0..header.levels).rev() {
         let begin = end - level_length(image, height, header.levels, capacity) * I::BYTES;
         let level = image[begin..end].chunks_exact(I::BYTES);
-        sketch.starts[height] = sketch.items.len() as u32;
+        starts[height] = sketch.items.len() as u32;
         let key = |item| to_key(I::read(item));
         match height {
             0 => sketch.items.extend(level.rev().map(key)),
             _ => sketch.items.extend(level.map(key)),
         }
         end = begin;
+    }
+    if header.levels > 1 {
+        sketch.stack().starts = starts;
     }
     Ok(sketch)
 }

@@ -1,5 +1,7 @@
 //! Capacities and compaction.
 
+use std::hint::select_unpredictable;
+
 use super::KllSketch;
 
 /// The smallest capacity of a level; DataSketches calls it `m` and writes it into the image.
@@ -7,6 +9,12 @@ pub(super) const MIN_LEVEL_CAPACITY: u16 = 8;
 
 /// Below this depth every level has the smallest capacity, even for the largest `k`.
 const DEEPEST: u32 = 24;
+/// Capacities by depth below the top.
+pub(super) type Capacities = [u16; DEEPEST as usize];
+
+/// Items of a level that are merged by way of the stack; larger ones, which take a `k` beyond that
+/// of most sketches, by way of the heap.
+const SCRATCH: usize = 512;
 
 /// Capacity of the level `depth` steps below the top: `k (2/3)^depth`, rounded, in integers.
 pub(super) fn level_capacity(k: u16, depth: u32) -> u16 {
@@ -17,6 +25,11 @@ pub(super) fn level_capacity(k: u16, depth: u32) -> u16 {
     let doubled = ((2 * u64::from(k)) << depth) / thirds;
     let rounded = doubled.div_ceil(2).min(u64::from(u16::MAX)) as u16;
     rounded.max(MIN_LEVEL_CAPACITY)
+}
+
+/// Capacities of all levels that can have more than the smallest one.
+pub(super) fn capacities(k: u16) -> Capacities {
+    std::array::from_fn(|depth| level_capacity(k, depth as u32))
 }
 
 /// Items that a stack of `levels` may hold.
@@ -33,50 +46,74 @@ fn halve(items: &mut [i64], first: usize) {
     }
 }
 
-/// Merges ascending `items` into `level`, whose first part is ascending and whose rest is room for
-/// them. From the back, so that no second array is needed.
-pub(super) fn merge_into(level: &mut [i64], items: &[i64]) {
-    let mut theirs = items.len();
-    let mut ours = level.len() - theirs;
-    while ours > 0 && theirs > 0 {
-        let (left, right) = (level[ours - 1], items[theirs - 1]);
-        let take_ours = left > right;
-        level[ours + theirs - 1] = if take_ours { left } else { right };
-        ours -= usize::from(take_ours);
-        theirs -= usize::from(!take_ours);
+/// Merges two ascending slices into one that has their lengths together.
+///
+/// From both ends at once: the two chains of dependent steps run side by side in the processor,
+/// which takes little more than half the time of one. In `shorter` steps from either end neither
+/// end can use up a slice, nor can the ends pass each other, as both agree on the order of equals.
+pub(super) fn merge_into(merged: &mut [i64], left: &[i64], right: &[i64]) {
+    let shorter = left.len().min(right.len());
+    let length = left.len() + right.len();
+    let merged = &mut merged[..length];
+    let (mut from_left, mut from_right) = (0, 0);
+    let (mut to_left, mut to_right) = (left.len(), right.len());
+    for step in 0..shorter {
+        let (a, b) = (left[from_left], right[from_right]);
+        let take_left = a <= b;
+        merged[step] = select_unpredictable(take_left, a, b);
+        from_left += usize::from(take_left);
+        from_right = step + 1 - from_left;
+
+        let (a, b) = (left[to_left - 1], right[to_right - 1]);
+        let take_left = a > b;
+        merged[length - 1 - step] = select_unpredictable(take_left, a, b);
+        to_left -= usize::from(take_left);
+        to_right -= usize::from(!take_left);
     }
-    level[..theirs].copy_from_slice(&items[..theirs]);
+    if from_left > to_left || from_right > to_right {
+        // Only so if an image had the two zeros in the wrong order.
+        merged[..left.len()].copy_from_slice(left);
+        merged[left.len()..].copy_from_slice(right);
+        merged.sort_unstable();
+        return;
+    }
+    let (left, right) = (&left[from_left..to_left], &right[from_right..to_right]);
+    let merged = &mut merged[shorter..length - shorter];
+    let (mut from_left, mut from_right) = (0, 0);
+    while from_left < left.len() && from_right < right.len() {
+        let (a, b) = (left[from_left], right[from_right]);
+        let take_left = a <= b;
+        merged[from_left + from_right] = select_unpredictable(take_left, a, b);
+        from_left += usize::from(take_left);
+        from_right += usize::from(!take_left);
+    }
+    let rest = &mut merged[from_left + from_right..];
+    if from_left < left.len() {
+        rest.copy_from_slice(&left[from_left..]);
+    } else {
+        rest.copy_from_slice(&right[from_right..]);
+    }
 }
 
 impl KllSketch {
     /// Capacity of a level in the present stack.
     fn capacity_of(&self, height: usize) -> usize {
         let depth = self.num_levels() - 1 - height;
-        let capacity = self.capacities.get(depth).copied();
+        let capacity = self.stack.as_ref().and_then(|stack| stack.capacities.get(depth)).copied();
         usize::from(capacity.unwrap_or(MIN_LEVEL_CAPACITY))
-    }
-
-    /// Fills the table of capacities; small sketches never need it.
-    fn prepare_capacities(&mut self) {
-        if self.capacities.is_empty() {
-            let k = self.k;
-            self.capacities = (0..DEEPEST)
-                .map(|depth| level_capacity(k, depth))
-                .take_while(|&capacity| capacity > MIN_LEVEL_CAPACITY)
-                .collect();
-        }
     }
 
     /// Puts an empty level on top.
     pub(super) fn add_level(&mut self) {
         let levels = self.num_levels();
         self.capacity += usize::from(level_capacity(self.k, levels as u32));
-        self.starts.resize(levels + 1, 0);
+        self.stack().starts.resize(levels + 1, 0);
     }
 
     /// Makes room in a full sketch: compacts the lowest level that is at its capacity.
     pub(super) fn compress(&mut self) {
-        self.prepare_capacities();
+        // Capacities are known from now on.
+        let _ = self.stack();
         // A full stack has such a level: the lengths add up to the sum of the capacities.
         let full = (0..self.num_levels()).find(|&height| self.level(height).len() >= self.capacity_of(height));
         if let Some(height) = full {
@@ -86,7 +123,8 @@ impl KllSketch {
 
     /// Compacts from below until the stack is within its capacity, as after a merge.
     pub(super) fn compress_all(&mut self) {
-        self.prepare_capacities();
+        // Capacities are known from now on.
+        let _ = self.stack();
         loop {
             let mut height = 0;
             while height < self.num_levels() {
@@ -107,7 +145,7 @@ impl KllSketch {
         if height + 1 == self.num_levels() {
             self.add_level();
         }
-        let coin = self.bits.next_bit();
+        let coin = self.stack().bits.next_bit();
         let (begin, middle, end) = (self.start_of(height + 1), self.start_of(height), self.end_of(height));
         let ours = middle - begin;
         let half = (end - middle) / 2;
@@ -127,15 +165,28 @@ impl KllSketch {
         halve(pairs, coin);
         let (above, rest) = region.split_at_mut(ours + half);
         let halves = first_pair - ours;
-        merge_into(above, &rest[halves..halves + half]);
+        let halves = &rest[halves..halves + half];
+        match ours {
+            0 => above.copy_from_slice(halves),
+            1..=SCRATCH => {
+                let mut scratch = [0; SCRATCH];
+                scratch[..ours].copy_from_slice(&above[..ours]);
+                merge_into(above, &scratch[..ours], halves);
+            }
+            _ => {
+                let ours = above[..ours].to_vec();
+                merge_into(above, &ours, halves);
+            }
+        }
         if let (1, Some(kept)) = (odd, kept) {
             rest[0] = kept;
         }
         // Levels below close the gap.
         self.items.copy_within(end.., end - half);
         self.items.truncate(self.items.len() - half);
-        self.starts[height] += half as u32;
-        for start in &mut self.starts[..height] {
+        let starts = &mut self.stack().starts;
+        starts[height] += half as u32;
+        for start in &mut starts[..height] {
             *start -= half as u32;
         }
     }
@@ -171,19 +222,19 @@ mod tests {
     }
 
     proptest! {
-        /// Merging from the back is sorting both together.
+        /// Merging is sorting both together.
         #[test]
         fn merging_sorts(
-            mut level in prop::collection::vec(-20i64..20, 0..30),
-            mut items in prop::collection::vec(-20i64..20, 0..30),
+            mut left in prop::collection::vec(-20i64..20, 0..30),
+            mut right in prop::collection::vec(-20i64..20, 0..30),
         ) {
-            level.sort_unstable();
-            items.sort_unstable();
-            let mut expected = [level.as_slice(), &items].concat();
+            left.sort_unstable();
+            right.sort_unstable();
+            let mut expected = [left.as_slice(), &right].concat();
             expected.sort_unstable();
-            level.resize(expected.len(), 0);
-            merge_into(&mut level, &items);
-            prop_assert_eq!(level, expected);
+            let mut merged = vec![0; expected.len()];
+            merge_into(&mut merged, &left, &right);
+            prop_assert_eq!(merged, expected);
         }
     }
 }

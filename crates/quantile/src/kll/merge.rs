@@ -19,7 +19,7 @@ impl KllSketch {
     /// unchanged.
     pub fn merge(&mut self, other: &Self) -> Result<(), KllError> {
         self.check_count(other.moments.count)?;
-        self.nan = self.nan.saturating_add(other.nan);
+        self.add_nan_count(other.nan_count());
         if other.is_empty() {
             return Ok(());
         }
@@ -62,7 +62,7 @@ impl KllSketch {
         };
         self.items.insert(place, key);
         self.level0_sorted &= height > 0;
-        for start in &mut self.starts[..height] {
+        for start in self.stack().starts.iter_mut().take(height) {
             *start += 1;
         }
     }
@@ -77,17 +77,15 @@ impl KllSketch {
         for height in (1..self.num_levels()).rev() {
             let start = items.len();
             starts[height] = start as u32;
-            items.extend_from_slice(self.level(height));
-            if height < other.num_levels() {
-                let theirs = other.level(height);
-                items.resize(items.len() + theirs.len(), 0);
-                merge_into(&mut items[start..], theirs);
-            }
+            let ours = self.level(height);
+            let theirs = if height < other.num_levels() { other.level(height) } else { &[] };
+            items.resize(start + ours.len() + theirs.len(), 0);
+            merge_into(&mut items[start..], ours, theirs);
         }
         starts[0] = items.len() as u32;
         items.extend_from_slice(self.level(0));
         self.items = items;
-        self.starts = starts;
+        self.stack().starts = starts;
         self.compress_all();
         self.items.shrink_to(self.capacity);
     }

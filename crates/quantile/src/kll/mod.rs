@@ -20,6 +20,7 @@ mod bytes;
 mod compact;
 mod error;
 mod merge;
+mod network;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -27,7 +28,9 @@ mod view;
 pub use error::{KllError, SketchImageError};
 pub use view::SortedView;
 
-use crate::key::to_key;
+use compact::Capacities;
+
+use crate::key::{to_key, to_value};
 use crate::moments::{Moments, for_each_run_without_nan};
 use crate::rank::{Criterion, QuantileError};
 use crate::seed::RandomBits;
@@ -59,19 +62,27 @@ pub struct KllSketch {
     /// Whether `moments.sum` covers all of `moments.count`: an image has no sum.
     sum_known: bool,
     moments: Moments,
-    nan: u64,
-    bits: RandomBits,
+    seed: u64,
     /// Items that all levels together may hold.
     capacity: usize,
     /// Keys of all levels in one array: the top level first, level 0 last. Levels ascend but for
     /// level 0, which is in order of arrival and grows at the end. One array, because the levels
     /// share the capacity: each is at times several times its own.
     items: Vec<i64>,
+    /// As long as there is none, there is only level 0.
+    stack: Option<Box<Stack>>,
+}
+
+/// What only sketches need that were compacted, or dropped NaN: what is needed for each observation lies closer
+/// together without it.
+#[derive(Debug, Clone)]
+struct Stack {
     /// Where each level begins in `items`, by height; empty as long as there is only level 0.
     starts: Vec<u32>,
-    /// Capacities by depth below the top, filled at the first compaction; deeper levels have the
-    /// smallest capacity.
-    capacities: Vec<u16>,
+    /// Capacities by depth below the top; deeper levels have the smallest capacity.
+    capacities: Capacities,
+    bits: RandomBits,
+    nan: u64,
 }
 
 impl KllSketch {
@@ -98,12 +109,10 @@ impl KllSketch {
             level0_sorted: false,
             sum_known: true,
             moments: Moments::new(),
-            nan: 0,
-            bits: RandomBits::new(seed),
+            seed,
             capacity: usize::from(k),
             items: Vec::new(),
-            starts: Vec::new(),
-            capacities: Vec::new(),
+            stack: None,
         }
     }
 
@@ -111,7 +120,7 @@ impl KllSketch {
     #[inline]
     pub fn update(&mut self, value: f64) {
         if value.is_nan() {
-            self.nan += 1;
+            self.add_nan_count(1);
             return;
         }
         self.moments.add(value);
@@ -126,10 +135,11 @@ impl KllSketch {
         if let &[value] = values {
             return self.update(value);
         }
-        self.nan += for_each_run_without_nan(values, |run| {
+        let nan = for_each_run_without_nan(values, |run| {
             self.moments.add_slice(run);
             self.insert(run, to_key);
         });
+        self.add_nan_count(nan);
     }
 
     /// Takes `value` as if observed `weight` times, in time that grows with the logarithm of the
@@ -144,15 +154,38 @@ impl KllSketch {
             return Err(KllError::Weight);
         }
         if value.is_nan() {
-            self.nan = self.nan.saturating_add(weight);
+            self.add_nan_count(weight);
             return Ok(());
         }
-        self.check_count(weight)?;
-        self.moments.count += weight;
-        self.moments.sum.add(value * weight as f64);
-        self.moments.widen(value, value);
+        self.moments.add_weighted(value, weight)?;
         self.insert_weighted(to_key(value), weight);
         Ok(())
+    }
+
+    /// Takes values with their weights, like [`KllSketch::update_weighted`] for each.
+    ///
+    /// # Errors
+    ///
+    /// [`KllError::Weight`] if any weight is 0, [`KllError::Count`] if the count would exceed
+    /// [`MAX_N`]; the sketch is then unchanged.
+    ///
+    /// # Panics
+    ///
+    /// If `values` and `weights` differ in length.
+    pub fn update_weighted_slice(&mut self, values: &[f64], weights: &[u64]) -> Result<(), KllError> {
+        assert_eq!(values.len(), weights.len(), "each value has one weight");
+        if weights.contains(&0) {
+            return Err(KllError::Weight);
+        }
+        let numbers = values.iter().zip(weights).filter(|(value, _)| !value.is_nan());
+        self.check_count(numbers.fold(0, |sum: u64, (_, &weight)| sum.saturating_add(weight)))?;
+        values.iter().zip(weights).try_for_each(|(&value, &weight)| self.update_weighted(value, weight))
+    }
+
+    /// See [`crate::accumulator::Accumulator::look_at`].
+    #[inline]
+    pub(crate) fn look_at(&self) -> u64 {
+        self.moments.count ^ self.items.last().map_or(0, |item| item.cast_unsigned())
     }
 
     /// Makes room for one item at least.
@@ -240,15 +273,26 @@ impl KllSketch {
         self.sum_known = true;
     }
 
+    /// Takes over the exact minimum and maximum of a carrier, as far as they lie beyond what the
+    /// items show: for images that do not have them. NaN and an empty sketch change nothing.
+    pub fn widen_extremes(&mut self, min: f64, max: f64) {
+        if !self.is_empty() && !min.is_nan() && !max.is_nan() {
+            self.moments.widen(min, max);
+        }
+    }
+
     /// Number of NaN that were offered and dropped.
     #[must_use]
     pub fn nan_count(&self) -> u64 {
-        self.nan
+        self.stack.as_ref().map_or(0, |stack| stack.nan)
     }
 
-    /// Takes over NaN that were dropped before this sketch began.
+    /// Counts NaN that were dropped.
     pub(crate) fn add_nan_count(&mut self, nan: u64) {
-        self.nan += nan;
+        if nan > 0 {
+            let stack = self.stack();
+            stack.nan = stack.nan.saturating_add(nan);
+        }
     }
 
     /// Number of items kept.
@@ -261,7 +305,7 @@ impl KllSketch {
     /// Number of levels, at least one.
     #[must_use]
     pub fn num_levels(&self) -> usize {
-        self.starts.len().max(1)
+        self.starts().len().max(1)
     }
 
     /// Whether items were given up, so that quantiles are estimates.
@@ -275,8 +319,7 @@ impl KllSketch {
     pub fn retained_bytes(&self) -> usize {
         size_of::<Self>()
             + self.items.capacity() * size_of::<i64>()
-            + self.starts.capacity() * size_of::<u32>()
-            + self.capacities.capacity() * size_of::<u16>()
+            + self.stack.as_ref().map_or(0, |stack| size_of::<Stack>() + stack.starts.capacity() * size_of::<u32>())
     }
 
     /// The rank error that 99 % of estimates keep below, as a fraction of `n`: of one quantile, or
@@ -321,9 +364,22 @@ impl KllSketch {
         self.sorted_view().rank(value, criterion)
     }
 
+    /// Where each level begins, by height; none where there is only level 0.
+    fn starts(&self) -> &[u32] {
+        self.stack.as_ref().map_or(&[], |stack| &stack.starts)
+    }
+
+    fn stack(&mut self) -> &mut Stack {
+        let (k, seed) = (self.k, self.seed);
+        self.stack.get_or_insert_with(|| {
+            let capacities = compact::capacities(k);
+            Box::new(Stack { starts: Vec::new(), capacities, bits: RandomBits::new(seed), nan: 0 })
+        })
+    }
+
     /// Where a level begins in the array of items.
     fn start_of(&self, height: usize) -> usize {
-        self.starts.get(height).map_or(0, |&start| start as usize)
+        self.starts().get(height).map_or(0, |&start| start as usize)
     }
 
     /// Where a level ends in the array of items.
@@ -337,6 +393,49 @@ impl KllSketch {
     /// The items of one level, level 0 in order of arrival.
     fn level(&self, height: usize) -> &[i64] {
         &self.items[self.start_of(height)..self.end_of(height)]
+    }
+
+    /// The levels with the highest first, level 0 in order of arrival.
+    pub(crate) fn levels_from_the_top(&self) -> impl Iterator<Item = &[i64]> {
+        (0..self.num_levels()).rev().map(|height| self.level(height))
+    }
+
+    /// A number that follows from the state of the coins without using any.
+    pub(crate) fn coins_fingerprint(&self) -> u64 {
+        self.stack.as_ref().map_or_else(|| RandomBits::new(self.seed).fingerprint(), |stack| stack.bits.fingerprint())
+    }
+
+    /// A sketch of items laid out as here, with `starts` by height. Levels above 0 need not be
+    /// sorted, top levels may be empty, and there may be more items than fit. The weights add up to
+    /// at most [`MAX_N`].
+    pub(crate) fn from_levels(k: u16, mut items: Vec<i64>, mut starts: Vec<u32>, seed: u64) -> Self {
+        // The highest level with an item ends behind the first item.
+        while starts.len() > 1 && starts[starts.len() - 2] == 0 {
+            starts.pop();
+        }
+        let mut sketch = Self::with_valid_k(k, seed);
+        for (height, &start) in starts.iter().enumerate() {
+            let end = if height == 0 { items.len() } else { starts[height - 1] as usize };
+            let level = &mut items[start as usize..end];
+            sketch.moments.count += (level.len() as u64) << height;
+            if height > 0 && !level.is_sorted() {
+                level.sort_unstable();
+            }
+        }
+        if let (Some(&least), Some(&most)) = (items.iter().min(), items.iter().max()) {
+            sketch.sum_known = false;
+            sketch.moments.widen(to_value(least), to_value(most));
+        }
+        if starts.len() > 1 {
+            sketch.capacity = compact::total_capacity(k, starts.len());
+            sketch.stack().starts = starts;
+        }
+        sketch.items = items;
+        if sketch.items.len() > sketch.capacity {
+            sketch.compress_all();
+        }
+        sketch.items.shrink_to(sketch.capacity);
+        sketch
     }
 
     /// Checks that `more` observations may be added.

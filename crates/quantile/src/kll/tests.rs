@@ -9,7 +9,7 @@ fn sketch(k: u16, seed: u64) -> KllSketch {
 }
 
 /// Checks what must hold after every operation.
-fn assert_sound(sketch: &KllSketch) {
+pub(super) fn assert_sound(sketch: &KllSketch) {
     let mut weights = 0u128;
     for height in 0..sketch.num_levels() {
         let level = sketch.level(height);
@@ -20,7 +20,7 @@ fn assert_sound(sketch: &KllSketch) {
     assert!(sketch.num_retained() <= sketch.capacity);
     assert!(sketch.items.capacity() <= sketch.capacity.max(SMALLEST_ALLOCATION));
     assert_eq!(sketch.capacity, compact::total_capacity(sketch.k, sketch.num_levels()));
-    assert_eq!(sketch.starts.last().copied().unwrap_or(0), 0);
+    assert_eq!(sketch.starts().last().copied().unwrap_or(0), 0);
 }
 
 /// Values that sort into no order of arrival.
@@ -204,6 +204,8 @@ fn count_is_bounded() {
     let refused = KllError::Count { have: half.n(), more: half.n() };
     assert_eq!(half.merge(&other), Err(refused));
     assert_eq!(half.update_weighted(1.0, half.n()), Err(refused));
+    assert!(half.update_weighted_slice(&[1.0, 2.0], &[1, half.n()]).is_err());
+    assert_eq!(half.update_weighted_slice(&[1.0, 2.0], &[1, 0]), Err(KllError::Weight));
     assert_eq!(half.to_bytes(), before);
     half.update_slice(&[2.0; 1000]);
     assert_eq!(half.num_levels(), MAX_LEVELS);
@@ -284,6 +286,35 @@ proptest! {
         prop_assert_eq!(single.to_bytes(), bulk.to_bytes());
         prop_assert_eq!(single.sum(), bulk.sum());
         assert_sound(&bulk);
+    }
+
+    /// As long as nothing is compacted, weights are repeated values to the last rank; in bulk as
+    /// one by one.
+    #[test]
+    fn weights_are_repeated_values(
+        items in prop::collection::vec((-50i32..50, 1u64..700), 1..60),
+        ranks in prop::collection::vec(0.0f64..=1.0, 1..9),
+        seed: u64,
+    ) {
+        let (values, weights): (Vec<f64>, Vec<u64>) =
+            items.iter().map(|&(value, weight)| (f64::from(value), weight)).unzip();
+        let mut bulk = sketch(2000, seed);
+        bulk.update_weighted_slice(&values, &weights).expect("small counts");
+        let mut repeated: Vec<f64> = items
+            .iter()
+            .flat_map(|&(value, weight)| std::iter::repeat_n(f64::from(value), weight as usize))
+            .collect();
+        repeated.sort_by(f64::total_cmp);
+        assert_sound(&bulk);
+        prop_assert_eq!(bulk.n() as usize, repeated.len());
+        prop_assert_eq!(bulk.sum(), Some(repeated.iter().sum::<f64>()));
+        for &q in &ranks {
+            let number = crate::rank::number_of(q, bulk.n(), CRITERION).expect("valid");
+            prop_assert_eq!(bulk.quantile(q, CRITERION), Ok(repeated[number as usize - 1]));
+        }
+        let mut single = sketch(2000, seed);
+        items.iter().for_each(|&(value, weight)| single.update_weighted(f64::from(value), weight).expect("small counts"));
+        prop_assert_eq!(single.to_bytes(), bulk.to_bytes());
     }
 
     /// Any tree of merges keeps count, extremes, sum and the rules; the right side is unchanged.

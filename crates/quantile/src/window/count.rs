@@ -2,19 +2,22 @@
 
 use std::hash::{BuildHasher, Hash};
 
+use super::interner::Interner;
 use super::table::{SeriesKey, SeriesTable};
-use super::{CloseReason, ClosedWindow, Outcome, Run, WindowConfig};
+use super::{CloseReason, ClosedWindow, Outcome, Run, WindowConfig, WindowSeries};
 use crate::accumulator::{Accumulator, AccumulatorFactory};
 
 #[derive(Debug)]
-pub(super) struct CountWindows<K, A, S> {
+pub(super) struct CountWindows<K, A> {
     /// Observations that close a window.
     size: u64,
     idle_ns: u64,
-    open: SeriesTable<K, OpenSeries<A>, S>,
+    open: SeriesTable<OpenSeries<A>>,
     complete: Vec<ClosedWindow<K, A>>,
     /// Number of windows begun: it tells the seeds of the windows of a series apart.
     begun: i64,
+    /// Where a flush goes on that has not seen all series, and why it closes windows.
+    flushed_to: Option<(usize, CloseReason)>,
 }
 
 #[derive(Debug)]
@@ -31,42 +34,39 @@ struct OpenSeries<A> {
 
 impl<A> OpenSeries<A> {
     fn close<K>(self, key: SeriesKey<K>, reason: CloseReason) -> ClosedWindow<K, A> {
-        ClosedWindow {
-            sequence: 0,
-            start_ns: self.earliest_ns,
-            end_ns: self.latest_ns,
-            reason,
-            series: vec![(key, self.accumulator)],
-        }
+        let mut series = WindowSeries::default();
+        series.push((key, self.accumulator));
+        ClosedWindow { sequence: 0, start_ns: self.earliest_ns, end_ns: self.latest_ns, reason, series }
     }
 }
 
-impl<K, A, S> CountWindows<K, A, S>
+impl<K, A> CountWindows<K, A>
 where
     K: Hash + Eq + Clone,
     A: Accumulator,
-    S: BuildHasher,
 {
-    pub(super) fn new(size: u64, config: &WindowConfig, hasher: S) -> Self {
+    pub(super) fn new(size: u64, config: &WindowConfig) -> Self {
         Self {
             size,
             idle_ns: config.idle_ns,
-            open: SeriesTable::new(config.max_series, hasher),
+            open: SeriesTable::new(config.max_series),
             complete: Vec::new(),
             begun: 0,
+            flushed_to: None,
         }
     }
 
-    pub(super) fn observe<D: FnMut(usize, Outcome)>(
+    pub(super) fn observe<D: FnMut(usize, Outcome), S: BuildHasher>(
         &mut self,
-        key: &K,
+        series_number: u32,
+        interner: &mut Interner<K, S>,
         run: &mut Run<'_, D>,
         now_ns: i64,
         factory: &impl AccumulatorFactory<Accumulator = A>,
     ) {
         while let Some((time, _)) = run.next_number() {
             let begun = &mut self.begun;
-            let (series, folded) = self.open.entry(key, |series_hash| {
+            let (series, folded) = self.open.entry(series_number, interner, |series_hash| {
                 *begun += 1;
                 OpenSeries {
                     accumulator: factory.create(series_hash, *begun),
@@ -88,7 +88,7 @@ where
             series.offered += length as u64;
             run.absorb(length, &mut series.accumulator, folded);
             if series.offered == self.size
-                && let Some((key, series)) = self.open.remove(key)
+                && let Some((key, series)) = self.open.remove(series_number, interner)
             {
                 self.complete.push(series.close(key, CloseReason::Complete));
             }
@@ -99,28 +99,39 @@ where
         std::mem::take(&mut self.complete)
     }
 
-    pub(super) fn close_idle(&mut self, now_ns: i64) -> Vec<ClosedWindow<K, A>> {
+    pub(super) fn close_idle<S: BuildHasher>(
+        &mut self,
+        now_ns: i64,
+        interner: &mut Interner<K, S>,
+    ) -> Vec<ClosedWindow<K, A>> {
         let idle_ns = self.idle_ns;
-        self.close_if(CloseReason::Idle, |series| {
+        self.close_if(interner, CloseReason::Idle, |series| {
             // A clock that was set back must not delay the flush by the step: wait anew.
             series.arrived_ns = series.arrived_ns.min(now_ns);
             has_passed(series.arrived_ns, idle_ns, now_ns)
         })
     }
 
-    pub(super) fn close_all(&mut self) -> Vec<ClosedWindow<K, A>> {
-        self.close_if(CloseReason::Shutdown, |_| true)
+    pub(super) fn close_all<S: BuildHasher>(&mut self, interner: &mut Interner<K, S>) -> Vec<ClosedWindow<K, A>> {
+        self.close_if(interner, CloseReason::Shutdown, |_| true)
     }
 
-    fn close_if(
+    fn close_if<S: BuildHasher>(
         &mut self,
+        interner: &mut Interner<K, S>,
         reason: CloseReason,
         wanted: impl FnMut(&mut OpenSeries<A>) -> bool,
     ) -> Vec<ClosedWindow<K, A>> {
         let mut closed = self.take_complete();
-        let removed = self.open.remove_if(wanted).into_iter();
-        closed.extend(removed.map(|(key, series)| series.close(key, reason)));
+        let from = self.flushed_to.filter(|(_, why)| *why == reason).map_or(0, |(place, _)| place);
+        let (removed, next) = self.open.remove_some(from, interner, wanted);
+        self.flushed_to = next.map(|place| (place, reason));
+        closed.extend(removed.into_iter().map(|(key, series)| series.close(key, reason)));
         closed
+    }
+
+    pub(super) fn is_flushing(&self) -> bool {
+        self.flushed_to.is_some()
     }
 
     pub(super) fn open_series(&self) -> usize {

@@ -2,6 +2,8 @@
 
 use std::ops::AddAssign;
 
+use crate::accumulator::Absorbed;
+
 /// What became of one observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
@@ -38,6 +40,19 @@ pub struct Counters {
     pub overflow_full: u64,
 }
 
+impl Outcome {
+    /// What became of one number that was offered to an accumulator, that of the overflow series
+    /// if `folded`.
+    #[inline]
+    pub(super) fn of(absorbed: Absorbed, folded: bool) -> Self {
+        match (absorbed.used, folded) {
+            (0, _) => Self::Full,
+            (_, false) => Self::Used,
+            (_, true) => Self::OverflowFolded,
+        }
+    }
+}
+
 impl Counters {
     /// All observations that were not used.
     #[must_use]
@@ -49,6 +64,19 @@ impl Counters {
     #[must_use]
     pub fn offered(&self) -> u64 {
         self.used + self.dropped()
+    }
+
+    /// Counts one observation, offered to the overflow series if `folded`; whether it is dropped.
+    #[inline]
+    pub(super) fn count(&mut self, outcome: Outcome, folded: bool) -> bool {
+        if matches!(outcome, Outcome::Used | Outcome::OverflowFolded) {
+            self.used += 1;
+            self.overflow_folded += u64::from(folded);
+            return false;
+        }
+        self.overflow_full += u64::from(folded);
+        self.count_dropped(outcome, 1);
+        true
     }
 
     pub(super) fn count_dropped(&mut self, outcome: Outcome, count: u64) {

@@ -11,21 +11,35 @@
 //!
 //! No clock is read: the caller passes the time of the receiver.
 
+mod closed;
 mod count;
 mod counters;
+mod interner;
+mod numbers;
+mod run;
+mod slot_table;
+mod slots;
 mod table;
 #[cfg(test)]
 mod tests;
 mod tumbling;
 
+pub use closed::WindowSeries;
 pub use counters::{Counters, Outcome};
+pub use interner::{SeriesSlot, StaleSlot};
+pub use slot_table::SlotTable;
 pub use table::SeriesKey;
 
 use std::hash::{BuildHasher, Hash, RandomState};
 
 use crate::accumulator::{Accumulator, AccumulatorFactory};
 use count::CountWindows;
+use interner::Interner;
+use run::Run;
 use tumbling::TumblingWindows;
+
+/// Series that may have a number beyond those that open windows can hold.
+const SPARE_SERIES: usize = 1024;
 
 /// The shape of windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,22 +117,47 @@ pub struct ClosedWindow<K, A> {
     /// Why it closed.
     pub reason: CloseReason,
     /// The series, in the order of their first observation.
-    pub series: Vec<(SeriesKey<K>, A)>,
+    pub series: WindowSeries<K, A>,
 }
 
 /// The open windows of a node.
 #[derive(Debug)]
 pub struct Windows<K, F: AccumulatorFactory, S = RandomState> {
-    shape: Shape<K, F::Accumulator, S>,
+    shape: Shape<K, F::Accumulator>,
+    interner: Interner<K, S>,
+    max_series: usize,
     factory: F,
     counters: Counters,
     next_sequence: u64,
 }
 
 #[derive(Debug)]
-enum Shape<K, A, S> {
-    Count(CountWindows<K, A, S>),
-    Tumbling(TumblingWindows<K, A, S>),
+enum Shape<K, A> {
+    Count(CountWindows<K, A>),
+    Tumbling(TumblingWindows<K, A>),
+}
+
+impl<K, A> Shape<K, A>
+where
+    K: Hash + Eq + Clone,
+    A: Accumulator,
+{
+    /// Room for the series of all open windows, and for as many as the next one may have.
+    fn most_numbers(&self, max_series: usize) -> usize {
+        let windows = match self {
+            Self::Count(_) => 1,
+            Self::Tumbling(windows) => windows.open_windows(),
+        };
+        max_series.saturating_mul(windows + 1).saturating_add(SPARE_SERIES)
+    }
+
+    /// Whether a series is in an open window, of those windows that do not say so to the interner.
+    fn holds(&self, series: u32) -> bool {
+        match self {
+            Self::Count(_) => false,
+            Self::Tumbling(windows) => windows.hold(series),
+        }
+    }
 }
 
 impl<K, F> Windows<K, F>
@@ -140,7 +179,7 @@ impl<K, F, S> Windows<K, F, S>
 where
     K: Hash + Eq + Clone,
     F: AccumulatorFactory,
-    S: BuildHasher + Clone,
+    S: BuildHasher,
 {
     /// No windows yet; series are found with `hasher`.
     ///
@@ -154,17 +193,24 @@ where
         }
         let shape = match config.spec {
             WindowSpec::Count(0) => return Err(WindowError::Count),
-            WindowSpec::Count(observations) => Shape::Count(CountWindows::new(observations, &config, hasher)),
+            WindowSpec::Count(observations) => Shape::Count(CountWindows::new(observations, &config)),
             WindowSpec::Tumbling { size_ns, allowed_lateness_ns, max_future_ns } => {
                 let size = i64::try_from(size_ns).unwrap_or(0);
                 if size == 0 {
                     return Err(WindowError::Size { size_ns });
                 }
                 let times = (size, allowed_lateness_ns, max_future_ns);
-                Shape::Tumbling(TumblingWindows::new(times, &config, hasher))
+                Shape::Tumbling(TumblingWindows::new(times, &config))
             }
         };
-        Ok(Self { shape, factory, counters: Counters::default(), next_sequence: 0 })
+        Ok(Self {
+            shape,
+            interner: Interner::new(hasher),
+            max_series,
+            factory,
+            counters: Counters::default(),
+            next_sequence: 0,
+        })
     }
 
     /// Offers one observation: `value` of series `key` at `time_ns`, arrived at `now_ns` by the
@@ -198,13 +244,31 @@ where
         now_ns: i64,
         dropped: impl FnMut(usize, Outcome),
     ) -> Counters {
+        let series = self.number_of(key);
+        let tally = self.observe_series(series, (times_ns, values, &[]), now_ns, dropped);
+        self.counters += tally;
+        tally
+    }
+
+    fn number_of(&mut self, key: &K) -> u32 {
+        let most = self.shape.most_numbers(self.max_series);
+        self.interner.intern(key, most, |series| self.shape.holds(series))
+    }
+
+    fn observe_series(
+        &mut self,
+        series: u32,
+        (times_ns, values, weights): (&[i64], &[f64], &[u64]),
+        now_ns: i64,
+        dropped: impl FnMut(usize, Outcome),
+    ) -> Counters {
         assert_eq!(times_ns.len(), values.len(), "each value has one time");
-        let mut run = Run { times_ns, values, at: 0, tally: Counters::default(), dropped };
+        let mut run = Run { times_ns, values, weights, at: 0, tally: Counters::default(), dropped };
+        let interner = &mut self.interner;
         match &mut self.shape {
-            Shape::Count(windows) => windows.observe(key, &mut run, now_ns, &self.factory),
-            Shape::Tumbling(windows) => windows.observe(key, &mut run, now_ns, &self.factory),
+            Shape::Count(windows) => windows.observe(series, interner, &mut run, now_ns, &self.factory),
+            Shape::Tumbling(windows) => windows.observe(series, interner, &mut run, now_ns, &self.factory),
         }
-        self.counters += run.tally;
         run.tally
     }
 
@@ -212,7 +276,7 @@ where
     pub fn poll_closed(&mut self) -> Vec<ClosedWindow<K, F::Accumulator>> {
         let closed = match &mut self.shape {
             Shape::Count(windows) => windows.take_complete(),
-            Shape::Tumbling(windows) => windows.close_complete(),
+            Shape::Tumbling(windows) => windows.close_complete(&mut self.interner),
         };
         self.number(closed)
     }
@@ -222,21 +286,44 @@ where
     /// If nothing has arrived for the idle time: of event time windows those whose end and
     /// lateness have passed by the receiver's clock, of count windows those of each series that is
     /// idle. Later observations for them are late, or begin the next count window.
+    ///
+    /// Of very many count windows a call looks at a part: see [`Windows::is_flushing`].
     pub fn flush_idle(&mut self, now_ns: i64) -> Vec<ClosedWindow<K, F::Accumulator>> {
         let closed = match &mut self.shape {
-            Shape::Count(windows) => windows.close_idle(now_ns),
-            Shape::Tumbling(windows) => windows.close_idle(now_ns),
+            Shape::Count(windows) => windows.close_idle(now_ns, &mut self.interner),
+            Shape::Tumbling(windows) => windows.close_idle(now_ns, &mut self.interner),
+        };
+        self.number(closed)
+    }
+
+    /// Closes the event time windows that end at `end_ns` or before. Later observations for them are
+    /// late, also for those in which there were none. Count windows stay as they are.
+    pub fn flush_through(&mut self, end_ns: i64) -> Vec<ClosedWindow<K, F::Accumulator>> {
+        let closed = match &mut self.shape {
+            Shape::Count(_) => return Vec::new(),
+            Shape::Tumbling(windows) => windows.close_until(end_ns, &mut self.interner),
         };
         self.number(closed)
     }
 
     /// Closes all windows, as at shutdown. Later observations for event time windows are late.
+    ///
+    /// Of very many count windows a call closes a part: see [`Windows::is_flushing`].
     pub fn flush_all(&mut self) -> Vec<ClosedWindow<K, F::Accumulator>> {
         let closed = match &mut self.shape {
-            Shape::Count(windows) => windows.close_all(),
-            Shape::Tumbling(windows) => windows.close_all(),
+            Shape::Count(windows) => windows.close_all(&mut self.interner),
+            Shape::Tumbling(windows) => windows.close_all(&mut self.interner),
         };
         self.number(closed)
+    }
+
+    /// Whether the last flush has not looked at all windows: another call goes on where it stopped,
+    /// so that no call holds the thread for long.
+    pub fn is_flushing(&self) -> bool {
+        match &self.shape {
+            Shape::Count(windows) => windows.is_flushing(),
+            Shape::Tumbling(_) => false,
+        }
     }
 
     /// What became of all observations so far.
@@ -268,59 +355,14 @@ where
         }
     }
 
+    /// Numbers the windows that closed.
     fn number(&mut self, mut closed: Vec<ClosedWindow<K, F::Accumulator>>) -> Vec<ClosedWindow<K, F::Accumulator>> {
+        let most = self.shape.most_numbers(self.max_series);
+        self.interner.next_batch(most, |series| self.shape.holds(series));
         for window in &mut closed {
             window.sequence = self.next_sequence;
             self.next_sequence += 1;
         }
         closed
-    }
-}
-
-/// Observations of one series on their way into windows.
-struct Run<'a, D> {
-    times_ns: &'a [i64],
-    values: &'a [f64],
-    /// Index of the next one.
-    at: usize,
-    tally: Counters,
-    dropped: D,
-}
-
-impl<D: FnMut(usize, Outcome)> Run<'_, D> {
-    /// The next observation that is a number; NaN before it are dropped.
-    fn next_number(&mut self) -> Option<(i64, f64)> {
-        while let (Some(&time), Some(&value)) = (self.times_ns.get(self.at), self.values.get(self.at)) {
-            if !value.is_nan() {
-                return Some((time, value));
-            }
-            self.drop_next(1, Outcome::NotANumber);
-        }
-        None
-    }
-
-    /// Drops the next `count` observations.
-    fn drop_next(&mut self, count: usize, outcome: Outcome) {
-        for index in self.at..self.at + count {
-            (self.dropped)(index, outcome);
-        }
-        self.tally.count_dropped(outcome, count as u64);
-        self.at += count;
-    }
-
-    /// Puts the next `length` observations, all numbers, into an accumulator.
-    fn absorb<A: Accumulator>(&mut self, length: usize, accumulator: &mut A, folded: bool) {
-        let values = &self.values[self.at..self.at + length];
-        let used = accumulator.observe_slice(values).used;
-        self.tally.used += used;
-        if folded {
-            self.tally.overflow_folded += used;
-        }
-        let used = usize::try_from(used).unwrap_or(length).min(length);
-        if folded {
-            self.tally.overflow_full += (length - used) as u64;
-        }
-        self.at += used;
-        self.drop_next(length - used, Outcome::Full);
     }
 }

@@ -3,27 +3,27 @@ use proptest::prelude::*;
 use super::*;
 use crate::accumulator::{AccumulatorConfig, Method, QuantileAccumulator, WhenFull};
 
-type TestWindows = Windows<u32, AccumulatorConfig>;
-type TestClosed = ClosedWindow<u32, QuantileAccumulator>;
+pub(super) type TestWindows = Windows<u32, AccumulatorConfig>;
+pub(super) type TestClosed = ClosedWindow<u32, QuantileAccumulator>;
 
-const EXACT: Method = Method::Exact { max_values: 1000, when_full: WhenFull::Refuse };
+pub(super) const EXACT: Method = Method::Exact { max_values: 1000, when_full: WhenFull::Refuse };
 
-fn windows_of(spec: WindowSpec, max_series: usize, method: Method) -> TestWindows {
+pub(super) fn windows_of(spec: WindowSpec, max_series: usize, method: Method) -> TestWindows {
     let config = WindowConfig { spec, max_series, idle_ns: 30 };
     let factory = AccumulatorConfig::new(method, 7).expect("valid method");
     Windows::new(config, factory).expect("valid windows")
 }
 
 /// Windows of 10, lateness 5, at most 100 into the future.
-fn tumbling(max_series: usize) -> TestWindows {
+pub(super) fn tumbling(max_series: usize) -> TestWindows {
     let spec = WindowSpec::Tumbling { size_ns: 10, allowed_lateness_ns: 5, max_future_ns: 100 };
     windows_of(spec, max_series, EXACT)
 }
 
 /// Start, end, and the count of each series.
-type ClosedShape = (i64, i64, Vec<(SeriesKey<u32>, u64)>);
+pub(super) type ClosedShape = (i64, i64, Vec<(SeriesKey<u32>, u64)>);
 
-fn shape(closed: &[TestClosed]) -> Vec<ClosedShape> {
+pub(super) fn shape(closed: &[TestClosed]) -> Vec<ClosedShape> {
     let series = |window: &TestClosed| {
         let series = window.series.iter();
         series.map(|(key, accumulator)| (*key, accumulator.count())).collect()

@@ -1,22 +1,27 @@
 //! Windows of event time, shared by all series.
 
+mod room;
+
 use std::hash::{BuildHasher, Hash};
 
+use super::closed::OpenSeries;
 use super::count::has_passed;
-use super::table::SeriesTable;
+use super::interner::Interner;
 use super::{CloseReason, ClosedWindow, Outcome, Run, WindowConfig};
 use crate::accumulator::{Accumulator, AccumulatorFactory};
 
+/// Series whose accumulators are in a near cache anyway.
+const FEW_SERIES: usize = 1_024;
+
 #[derive(Debug)]
-pub(super) struct TumblingWindows<K, A, S> {
+pub(super) struct TumblingWindows<K, A> {
     size: i64,
     allowed_lateness_ns: u64,
     max_future_ns: u64,
     idle_ns: u64,
     max_series: usize,
-    hasher: S,
     /// By ascending start.
-    open: Vec<OpenWindow<K, A, S>>,
+    open: Vec<OpenWindow<K, A>>,
     /// The latest event time less the lateness, or the end of what a flush closed.
     watermark: Option<i64>,
     /// All windows that end here or before are closed.
@@ -26,20 +31,15 @@ pub(super) struct TumblingWindows<K, A, S> {
 }
 
 #[derive(Debug)]
-struct OpenWindow<K, A, S> {
+struct OpenWindow<K, A> {
     start: i64,
     end: i64,
-    series: SeriesTable<K, A, S>,
+    series: OpenSeries<K, A>,
 }
 
-impl<K, A, S> TumblingWindows<K, A, S>
-where
-    K: Hash + Eq + Clone,
-    A: Accumulator,
-    S: BuildHasher + Clone,
-{
+impl<K: Hash + Eq + Clone, A: Accumulator> TumblingWindows<K, A> {
     /// Times: window size, allowed lateness, largest distance into the future.
-    pub(super) fn new(times: (i64, u64, u64), config: &WindowConfig, hasher: S) -> Self {
+    pub(super) fn new(times: (i64, u64, u64), config: &WindowConfig) -> Self {
         let (size, allowed_lateness_ns, max_future_ns) = times;
         Self {
             size,
@@ -47,7 +47,6 @@ where
             max_future_ns,
             idle_ns: config.idle_ns,
             max_series: config.max_series,
-            hasher,
             open: Vec::new(),
             watermark: None,
             closed_through: i64::MIN,
@@ -55,9 +54,10 @@ where
         }
     }
 
-    pub(super) fn observe<D: FnMut(usize, Outcome)>(
+    pub(super) fn observe<D: FnMut(usize, Outcome), S: BuildHasher>(
         &mut self,
-        key: &K,
+        series_number: u32,
+        interner: &Interner<K, S>,
         run: &mut Run<'_, D>,
         now_ns: i64,
         factory: &impl AccumulatorFactory<Accumulator = A>,
@@ -74,54 +74,106 @@ where
             };
             let window = &mut self.open[index];
             let last = latest_allowed.min(window.end.saturating_sub(1)).max(time);
-            let rest = run.times_ns[run.at..].iter().zip(&run.values[run.at..]);
-            let mut latest = time;
-            let stretch = rest.take_while(|&(&time, value)| {
-                let inside = (window.start..=last).contains(&time) && !value.is_nan();
-                if inside {
-                    latest = latest.max(time);
-                }
-                inside
-            });
-            let length = stretch.count();
+            let times = &run.times_ns[run.at..];
+            let (length, latest) = stretch(times, &run.values[run.at..], window.start, last);
             let make = |series_hash| factory.create(series_hash, window.start);
-            let (accumulator, folded) = window.series.entry(key, make);
+            let (accumulator, folded) = window.series.entry(series_number, interner, make);
             run.absorb(length, accumulator, folded);
             self.arrived_ns = now_ns;
             self.advance(latest.saturating_sub_unsigned(self.allowed_lateness_ns));
         }
     }
 
-    pub(super) fn close_complete(&mut self) -> Vec<ClosedWindow<K, A>> {
+    /// Looks ahead at the accumulators of these series in the newest window: with many series, to
+    /// wait for the memory of each in turn is most of what an observation costs.
+    #[inline]
+    pub(super) fn look_at(&self, series: impl Iterator<Item = u32>) {
+        if let Some(newest) = self.open.last().filter(|window| window.series.len() > FEW_SERIES) {
+            let _ = std::hint::black_box(newest.series.look_at(series));
+        }
+    }
+
+    /// One observation, which costs less by itself than as a run of one. Tells whether it was
+    /// offered to the overflow series too.
+    #[inline]
+    pub(super) fn observe_one<S: BuildHasher>(
+        &mut self,
+        series_number: u32,
+        interner: &Interner<K, S>,
+        (time, value): (i64, f64),
+        now_ns: i64,
+        factory: &impl AccumulatorFactory<Accumulator = A>,
+    ) -> (Outcome, bool) {
+        if value.is_nan() {
+            return (Outcome::NotANumber, false);
+        }
+        if time > now_ns.saturating_add_unsigned(self.max_future_ns) {
+            return (Outcome::Future, false);
+        }
+        let Some(index) = self.window_of(time) else {
+            return (Outcome::Late, false);
+        };
+        let window = &mut self.open[index];
+        let make = |series_hash| factory.create(series_hash, window.start);
+        let (accumulator, folded) = window.series.entry(series_number, interner, make);
+        let outcome = Outcome::of(accumulator.observe(value), folded);
+        self.arrived_ns = now_ns;
+        self.advance(time.saturating_sub_unsigned(self.allowed_lateness_ns));
+        (outcome, folded)
+    }
+
+    pub(super) fn close_complete<S: BuildHasher>(&mut self, interner: &mut Interner<K, S>) -> Vec<ClosedWindow<K, A>> {
         let Some(watermark) = self.watermark else {
             return Vec::new();
         };
-        self.close_through(self.start_of(watermark), CloseReason::Complete)
+        self.close_through(interner, self.start_of(watermark), CloseReason::Complete)
     }
 
-    pub(super) fn close_idle(&mut self, now_ns: i64) -> Vec<ClosedWindow<K, A>> {
-        let mut closed = self.close_complete();
+    pub(super) fn close_idle<S: BuildHasher>(
+        &mut self,
+        now_ns: i64,
+        interner: &mut Interner<K, S>,
+    ) -> Vec<ClosedWindow<K, A>> {
+        let mut closed = self.close_complete(interner);
         // A clock that was set back must not delay the flush by the step: begin to wait anew.
         self.arrived_ns = self.arrived_ns.min(now_ns);
         if !has_passed(self.arrived_ns, self.idle_ns, now_ns) {
             return closed;
         }
         let lateness = self.allowed_lateness_ns;
-        let passed = |window: &&OpenWindow<K, A, S>| has_passed(window.end, lateness, now_ns);
+        let passed = |window: &&OpenWindow<K, A>| has_passed(window.end, lateness, now_ns);
         if let Some(end) = self.open.iter().rfind(passed).map(|window| window.end) {
             self.advance(end);
-            closed.extend(self.close_through(end, CloseReason::Idle));
+            closed.extend(self.close_through(interner, end, CloseReason::Idle));
         }
         closed
     }
 
-    pub(super) fn close_all(&mut self) -> Vec<ClosedWindow<K, A>> {
-        let mut closed = self.close_complete();
+    pub(super) fn close_until<S: BuildHasher>(
+        &mut self,
+        end: i64,
+        interner: &mut Interner<K, S>,
+    ) -> Vec<ClosedWindow<K, A>> {
+        self.advance(end);
+        self.close_through(interner, self.start_of(end), CloseReason::Idle)
+    }
+
+    pub(super) fn close_all<S: BuildHasher>(&mut self, interner: &mut Interner<K, S>) -> Vec<ClosedWindow<K, A>> {
+        let mut closed = self.close_complete(interner);
         if let Some(end) = self.open.last().map(|window| window.end) {
             self.advance(end);
-            closed.extend(self.close_through(end, CloseReason::Shutdown));
+            closed.extend(self.close_through(interner, end, CloseReason::Shutdown));
         }
         closed
+    }
+
+    /// Whether a series is in an open window.
+    pub(super) fn hold(&self, series: u32) -> bool {
+        self.open.iter().any(|window| window.series.holds(series))
+    }
+
+    pub(super) fn open_windows(&self) -> usize {
+        self.open.len()
     }
 
     pub(super) fn watermark(&self) -> Option<i64> {
@@ -143,13 +195,15 @@ where
     }
 
     /// The index of the open window of an event time, opened if need be; `None` if it has closed.
+    #[inline]
     fn window_of(&mut self, time: i64) -> Option<usize> {
-        let newest = self.open.len().wrapping_sub(1);
-        if let Some(window) = self.open.get(newest)
-            && (window.start..window.end).contains(&time)
-        {
-            return Some(newest);
+        match self.open.last() {
+            Some(newest) if (newest.start..newest.end).contains(&time) => Some(self.open.len() - 1),
+            _ => self.other_window_of(time),
         }
+    }
+
+    fn other_window_of(&mut self, time: i64) -> Option<usize> {
         let start = self.start_of(time);
         if start < self.closed_through {
             return None;
@@ -160,7 +214,7 @@ where
                 let window = OpenWindow {
                     start,
                     end: start.saturating_add(self.size),
-                    series: SeriesTable::new(self.max_series, self.hasher.clone()),
+                    series: OpenSeries::new(self.max_series),
                 };
                 self.open.insert(index, window);
                 Some(index)
@@ -168,15 +222,24 @@ where
         }
     }
 
+    #[inline]
     fn advance(&mut self, time: i64) {
         self.watermark = Some(self.watermark.map_or(time, |watermark| watermark.max(time)));
     }
 
     /// Closes the windows that end at `boundary` or before, also those that were never opened.
-    fn close_through(&mut self, boundary: i64, reason: CloseReason) -> Vec<ClosedWindow<K, A>> {
+    fn close_through<S: BuildHasher>(
+        &mut self,
+        interner: &mut Interner<K, S>,
+        boundary: i64,
+        reason: CloseReason,
+    ) -> Vec<ClosedWindow<K, A>> {
         self.closed_through = self.closed_through.max(boundary);
         let closed_through = self.closed_through;
         let complete = self.open.partition_point(|window| window.end <= closed_through);
+        if complete > 0 {
+            interner.windows_closed();
+        }
         let closed = self.open.drain(..complete);
         closed
             .map(|window| ClosedWindow {
@@ -184,8 +247,36 @@ where
                 start_ns: window.start,
                 end_ns: window.end,
                 reason,
-                series: window.series.into_entries(),
+                series: window.series.close(),
             })
             .collect()
     }
+}
+
+/// Length of the first stretch of observations that are numbers with times in `first..=last`, of
+/// which the first observation is one; and its latest time.
+fn stretch(times: &[i64], values: &[f64], first: i64, last: i64) -> (usize, i64) {
+    const BLOCK: usize = 64;
+    let mut latest = i64::MIN;
+    let mut length = 0;
+    // Whole blocks without a branch for each observation, then one by one.
+    for (times, values) in times.chunks(BLOCK).zip(values.chunks(BLOCK)) {
+        let (mut least, mut most, mut nan) = (i64::MAX, i64::MIN, false);
+        for (&time, value) in times.iter().zip(values) {
+            least = least.min(time);
+            most = most.max(time);
+            nan |= value.is_nan();
+        }
+        if nan || least < first || most > last {
+            break;
+        }
+        latest = latest.max(most);
+        length += times.len();
+    }
+    let rest = times[length..].iter().zip(&values[length..]).take(BLOCK);
+    for (&time, _) in rest.take_while(|&(time, value)| (first..=last).contains(time) && !value.is_nan()) {
+        latest = latest.max(time);
+        length += 1;
+    }
+    (length, latest)
 }
