@@ -250,6 +250,7 @@ mod tests {
             end_unix_nano: 2_000_000_001,
             quantiles: &[(0.5, 7.5)],
             statistics: &[],
+            exact: true,
         };
         let records = gauges(&[result]).expect("made").expect("points");
         let mut all = Vec::new();

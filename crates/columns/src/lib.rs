@@ -33,4 +33,4 @@ pub use job::{Budget, Job, MAX_BATCH_RECORDS, SMALL_BYTES, SMALL_RECORDS, Step};
 pub use table::ParentIds;
 
 /// The record batches of one signal, as they travel through the engine.
-pub use otel_arrow_dfe_pdata::OtapArrowRecords;
+pub use otel_arrow_dfe_pdata::{OtapArrowRecords, OtlpProtoBytes};

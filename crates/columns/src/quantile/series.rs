@@ -1,57 +1,8 @@
 //! What a series is: the values of the attributes it is grouped by.
 
-use std::fmt;
-use std::str::FromStr;
-
-/// Which attributes a key is looked for in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
-    /// Attributes of the resource.
-    Resource,
-    /// Attributes of the instrumentation scope.
-    Scope,
-    /// Attributes of the log record or of the data point.
-    Record,
-}
-
-/// An attribute and where it is looked for. Written `resource:key`, `scope:key`, `point:key` (or `record:key`,
-/// `attribute:key`), or just `key`, which means the attributes of the record or point itself too.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct AttributeRef {
-    /// Where to look.
-    pub place: Place,
-    /// The key, matched exactly.
-    pub key: String,
-}
-
-impl FromStr for AttributeRef {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (place, key) = match text.split_once(':') {
-            Some(("resource", key)) => (Place::Resource, key),
-            Some(("scope", key)) => (Place::Scope, key),
-            Some(("point" | "record" | "attribute", key)) => (Place::Record, key),
-            _ => (Place::Record, text),
-        };
-        if key.is_empty() {
-            return Err(format!(
-                "`{text}` names no attribute: expected a key, or resource:<key>, scope:<key>, point:<key>"
-            ));
-        }
-        Ok(Self { place, key: key.to_owned() })
-    }
-}
-
-impl fmt::Display for AttributeRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.place {
-            Place::Resource => write!(f, "resource:{}", self.key),
-            Place::Scope => write!(f, "scope:{}", self.key),
-            Place::Record => f.write_str(&self.key),
-        }
-    }
-}
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// One value of a series key. The type is part of the identity: `"80"` and `80` are different series, and an absent
 /// attribute differs from an empty one.
@@ -59,8 +10,8 @@ impl fmt::Display for AttributeRef {
 pub enum KeyValue {
     /// The attribute is not there.
     Absent,
-    /// Text.
-    Text(Box<str>),
+    /// Text. Shared by the series that have it, which are often many.
+    Text(Arc<str>),
     /// An integer.
     Int(i64),
     /// The bits of a double.
@@ -72,19 +23,68 @@ pub enum KeyValue {
 }
 
 /// The identity of a series: one value for each attribute it is grouped by, in the configured order.
-pub type SeriesKey = Box<[KeyValue]>;
+///
+/// A clone shares the values. The hash is computed once and is the same in every process of one build, so that a table
+/// of series costs eight bytes of hashing and mostly a comparison of pointers.
+#[derive(Debug, Clone)]
+pub struct SeriesKey {
+    hash: u64,
+    values: Arc<[KeyValue]>,
+}
+
+impl SeriesKey {
+    /// The series of these values.
+    #[must_use]
+    pub fn new(values: Vec<KeyValue>) -> Self {
+        // Mixes well without a secret: what senders choose cannot be made to collide cheaply.
+        let mut hasher = DefaultHasher::new();
+        values.hash(&mut hasher);
+        Self { hash: hasher.finish(), values: values.into() }
+    }
+}
+
+impl Default for SeriesKey {
+    /// The one series of what is not grouped.
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
+}
+
+impl PartialEq for SeriesKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash && (Arc::ptr_eq(&self.values, &other.values) || self.values == other.values)
+    }
+}
+
+impl Eq for SeriesKey {}
+
+impl Hash for SeriesKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+impl Deref for SeriesKey {
+    type Target = [KeyValue];
+
+    fn deref(&self) -> &[KeyValue] {
+        &self.values
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Types and absence tell series apart; equal contents are one series whatever memory they are in.
     #[test]
-    fn attribute_places_are_read() {
-        let parse = |text: &str| text.parse::<AttributeRef>();
-        assert_eq!(parse("flow.io.bytes"), Ok(AttributeRef { place: Place::Record, key: "flow.io.bytes".into() }));
-        assert_eq!(parse("resource:host.name"), Ok(AttributeRef { place: Place::Resource, key: "host.name".into() }));
-        // A colon that follows no place belongs to the key.
-        assert_eq!(parse("a:b"), Ok(AttributeRef { place: Place::Record, key: "a:b".into() }));
-        assert!(parse("scope:").is_err());
+    fn identity_is_content_and_type() {
+        let one = |value: KeyValue| SeriesKey::new(vec![value]);
+        assert_eq!(one(KeyValue::Text("80".into())), one(KeyValue::Text("80".into())));
+        let different =
+            [KeyValue::Text("80".into()), KeyValue::Int(80), KeyValue::Absent, KeyValue::Text("".into())].map(one);
+        for (at, a) in different.iter().enumerate() {
+            assert!(different[at + 1..].iter().all(|b| a != b), "{a:?}");
+        }
     }
 }
