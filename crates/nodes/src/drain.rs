@@ -9,7 +9,7 @@
 //! [`request`] asks them, [`is_settled`] tells when everything they sent has its outcome. All nodes are still at work
 //! meanwhile, reports of metrics included.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use otel_arrow_dfe_engine::context::PipelineContext;
@@ -54,9 +54,17 @@ fn with<R>(change: impl FnOnce(&mut HashMap<PipelineInstance, Receivers>) -> R) 
     change(RECEIVERS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(HashMap::new))
 }
 
+/// Group and name of the pipelines that are asked to end.
+static REQUESTED: Mutex<BTreeSet<(String, String)>> = Mutex::new(BTreeSet::new());
+
+fn requested<R>(look: impl FnOnce(&mut BTreeSet<(String, String)>) -> R) -> R {
+    look(&mut REQUESTED.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 /// Asks the receivers of this crate in the pipeline, on all cores, to take in what has arrived, to send it, and to
 /// take nothing more. They stay until the engine ends them.
 pub fn request(group: &str, pipeline: &str) {
+    let _ = requested(|all| all.insert((group.to_owned(), pipeline.to_owned())));
     with(|all| {
         for (_, receivers) in all.iter().filter(|(instance, _)| instance.is(group, pipeline)) {
             receivers.stop.cancel();
@@ -78,6 +86,13 @@ pub fn is_settled(group: &str, pipeline: &str) -> bool {
 /// Whether the input of all receivers of this crate in the pipeline instance has ended, and there is at least one.
 pub(crate) fn input_ended(pipeline: &PipelineInstance) -> bool {
     with(|all| all.get(pipeline).is_some_and(|receivers| receivers.running == 0 && receivers.ended > 0))
+}
+
+/// Whether the pipeline is asked to end and has no receiver of this crate. Other receivers still take input then, and end
+/// only when all of it has its outcome.
+pub(crate) fn is_ending_alone(pipeline: &PipelineInstance) -> bool {
+    let name = (pipeline.group.clone(), pipeline.pipeline.clone());
+    requested(|all| all.contains(&name)) && with(|all| !all.contains_key(pipeline))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,6 +162,19 @@ impl Drop for Input {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A pipeline with receivers of others only is known to end when it is asked to.
+    #[test]
+    fn others_are_asked_too() {
+        let pipeline = PipelineInstance { group: "g".into(), pipeline: "alone".into(), core: 0, generation: 0 };
+        assert!(!is_ending_alone(&pipeline));
+        request("g", "alone");
+        assert!(is_ending_alone(&pipeline) && !input_ended(&pipeline));
+        let input = Input::begin(pipeline.clone());
+        assert!(!is_ending_alone(&pipeline));
+        drop(input);
+        assert!(is_ending_alone(&pipeline));
+    }
 
     /// The input has ended when the last receiver says so, and not before the first has begun; it is settled when all
     /// know what became of what they sent.

@@ -1,28 +1,50 @@
 //! Configuration of the quantile processor.
 
+mod checks;
+mod window;
+
 use std::time::Duration;
 
-use catchment_columns::quantile::gauges::QUANTILE;
-use catchment_columns::quantile::{AttributeRef, TextNumbers, TimeSource, ValueSource};
+use catchment_columns::quantile::gauges::{EXACT, QUANTILE};
+use catchment_columns::quantile::{AttributePath, NonFinite, Query, TextNumbers, TimeSource, ValueSource};
 use catchment_quantile::accumulator::{Method, WhenFull};
 use catchment_quantile::kll::MIN_K;
-use catchment_quantile::window::{WindowConfig, WindowSpec};
+use catchment_quantile::window::WindowConfig;
 use otel_arrow_dfe_config::error::Error;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::forward::{Forward, Late};
+use super::outputs::Retry;
 use crate::config;
+pub(super) use checks::{
+    RawRetry, check_max_buckets, check_quantiles, check_source, check_statistics, default_max_held_inputs, nanos,
+};
+pub(super) use window::AnnounceEmpty;
+use window::{Clock, Window};
 
 /// The checked configuration.
 #[derive(Debug, Clone)]
 pub(super) struct Config {
     pub(super) method: Method,
+    /// Values kept of a series in a window with an exact method.
+    pub(super) max_values: u64,
+    /// Whether an input that does not find room is refused.
+    pub(super) fail_when_full: bool,
     pub(super) seed: u64,
+    pub(super) output: Output,
+    /// Whom sketches come from.
+    pub(super) source: Option<String>,
     pub(super) quantiles: Vec<f64>,
     pub(super) statistics: Vec<Statistic>,
     pub(super) window: WindowConfig,
-    pub(super) clock: TimeSource,
+    pub(super) announce_empty: AnnounceEmpty,
+    /// Of an exponential histogram, on either side of zero.
+    pub(super) max_buckets: usize,
+    pub(super) forward: Forward,
+    pub(super) late: Late,
     pub(super) ack: Ack,
+    pub(super) retry: Option<Retry>,
     pub(super) max_held_inputs: usize,
     pub(super) measures: Vec<MeasureConfig>,
 }
@@ -32,8 +54,22 @@ pub(super) struct Config {
 pub(super) struct MeasureConfig {
     pub(super) name: String,
     pub(super) unit: String,
-    pub(super) source: ValueSource,
-    pub(super) group_by: Vec<AttributeRef>,
+    pub(super) query: Query,
+}
+
+/// What a closed window is sent as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Output {
+    /// A gauge point for each quantile.
+    #[default]
+    Gauge,
+    /// A summary point for each series.
+    Summary,
+    /// The sketch or the sorted values of each series, for a merge elsewhere.
+    Sketch,
+    /// A point of an exponential histogram for each series.
+    ExponentialHistogram,
 }
 
 /// A number about a window beside its quantiles.
@@ -61,6 +97,9 @@ pub(super) enum Ack {
 #[serde(deny_unknown_fields)]
 struct Raw {
     #[serde(default)]
+    stage: Stage,
+    source: Option<String>,
+    #[serde(default)]
     method: MethodName,
     #[serde(default = "default_k")]
     k: u16,
@@ -68,20 +107,36 @@ struct Raw {
     when_full: Option<WhenFullName>,
     #[serde(default)]
     seed: u64,
-    #[serde(default = "default_quantiles")]
-    quantiles: Vec<f64>,
-    #[serde(default = "default_statistics")]
-    statistics: Vec<Statistic>,
+    output: Option<Output>,
+    quantiles: Option<Vec<f64>>,
+    statistics: Option<Vec<Statistic>>,
     window: Window,
+    announce_empty: Option<AnnounceEmpty>,
     #[serde(default = "default_max_series")]
     max_series: usize,
     #[serde(default = "default_idle_flush", with = "humantime_serde")]
     idle_flush: Duration,
+    max_buckets: Option<usize>,
+    #[serde(default)]
+    forward: Forward,
+    late: Option<Late>,
     #[serde(default)]
     ack: Ack,
+    #[serde(default)]
+    retry: RawRetry,
     #[serde(default = "default_max_held_inputs")]
     max_held_inputs: usize,
     measures: Vec<Measure>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Stage {
+    /// Windows and answers in one process.
+    #[default]
+    All,
+    /// Windows, sent as sketches.
+    Create,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -92,34 +147,13 @@ enum MethodName {
     Exact,
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum WhenFullName {
     #[default]
     SwitchToKll,
     DropNew,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Window {
-    count: Option<u64>,
-    #[serde(default, with = "humantime_serde")]
-    tumbling: Option<Duration>,
-    #[serde(default)]
-    clock: Clock,
-    #[serde(default, with = "humantime_serde")]
-    allowed_lateness: Option<Duration>,
-    #[serde(default, with = "humantime_serde")]
-    max_future: Option<Duration>,
-}
-
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Clock {
-    #[default]
-    EventTime,
-    ObservedTime,
+    Fail,
 }
 
 #[derive(Debug, Deserialize)]
@@ -133,6 +167,9 @@ struct Measure {
     metrics: Vec<String>,
     text: Option<Text>,
     #[serde(default)]
+    non_finite: NonFiniteName,
+    weight_from: Option<String>,
+    #[serde(default)]
     group_by: Vec<String>,
 }
 
@@ -142,6 +179,15 @@ enum Text {
     #[default]
     Refuse,
     Number,
+    Duration,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum NonFiniteName {
+    #[default]
+    Drop,
+    Keep,
 }
 
 const fn default_k() -> u16 {
@@ -151,31 +197,12 @@ const fn default_k() -> u16 {
 /// Values kept of a series in a window, of eight bytes each.
 const DEFAULT_MAX_VALUES: u64 = 1_000_000;
 
-fn default_quantiles() -> Vec<f64> {
-    vec![0.5, 0.9, 0.95, 0.99]
-}
-
-fn default_statistics() -> Vec<Statistic> {
-    vec![Statistic::Count]
-}
-
 const fn default_max_series() -> usize {
     2_000
 }
 
 const fn default_idle_flush() -> Duration {
     Duration::from_secs(5)
-}
-
-const fn default_max_held_inputs() -> usize {
-    65_536
-}
-
-fn nanos(key: &str, duration: Duration) -> Result<u64, Error> {
-    u64::try_from(duration.as_nanos())
-        .ok()
-        .filter(|nanos| i64::try_from(*nanos).is_ok())
-        .ok_or_else(|| config::invalid(format!("config.{key}: too long, expected less than 292 years")))
 }
 
 impl Config {
@@ -196,27 +223,64 @@ impl Config {
         config::within("max_series", raw.max_series, 1, 10_000_000)?;
         config::within("max_held_inputs", raw.max_held_inputs, 1, 10_000_000)?;
         config::within("idle_flush (ms)", raw.idle_flush.as_millis(), 100, 86_400_000)?;
-        if raw.quantiles.is_empty() {
-            return Err(config::invalid("config.quantiles: empty, expected numbers from 0 to 1"));
-        }
-        for quantile in &raw.quantiles {
-            config::within("quantiles", *quantile, 0.0, 1.0)?;
-        }
-        let mut quantiles = raw.quantiles;
-        quantiles.sort_by(f64::total_cmp);
-        quantiles.dedup();
-        let mut statistics: Vec<Statistic> = Vec::new();
-        for statistic in raw.statistics {
-            if !statistics.contains(&statistic) {
-                statistics.push(statistic);
+        let output = match (raw.stage, raw.output) {
+            (Stage::All, output) => output.unwrap_or_default(),
+            (Stage::Create, None | Some(Output::Sketch)) if raw.window.count.is_none() => Output::Sketch,
+            (Stage::Create, None | Some(Output::Sketch)) => {
+                return Err(config::invalid(
+                    "config.window: count windows of several sources have nothing in common, expected `tumbling` with `stage: create`",
+                ));
             }
+            (Stage::Create, Some(_)) => {
+                return Err(config::invalid("config.output: expected `sketch` or nothing with `stage: create`"));
+            }
+        };
+        if raw.source.is_some() && output != Output::Sketch {
+            return Err(config::invalid("config.source: names who sends sketches, expected with `stage: create` only"));
         }
+        check_source(raw.source.as_deref())?;
+        if output == Output::Sketch && (raw.quantiles.is_some() || raw.statistics.is_some()) {
+            return Err(config::invalid(
+                "config: `quantiles` and `statistics` are for whoever merges sketches, found with `output: sketch`",
+            ));
+        }
+        if output == Output::ExponentialHistogram && raw.quantiles.is_some() {
+            return Err(config::invalid(
+                "config.quantiles: found with `output: exponential_histogram`, which has none",
+            ));
+        }
+        let max_buckets = check_max_buckets(raw.max_buckets, output)?;
+        let retry = raw.retry.check()?;
+        let late = raw.late.unwrap_or_default();
+        if late == Late::SideOutput && raw.window.tumbling.is_none() {
+            return Err(config::invalid(
+                "config.late: nothing is late in count windows, expected `side_output` with `tumbling`",
+            ));
+        }
+        let fail_when_full = raw.when_full == Some(WhenFullName::Fail);
+        if fail_when_full && raw.window.count.is_some_and(|count| count > max_values) {
+            return Err(config::invalid(format!(
+                "config.window.count: windows of more than the {max_values} values of `max_values_per_window` would refuse \
+                 their inputs for ever with `when_full: fail`"
+            )));
+        }
+        let (quantiles, statistics) = (check_quantiles(raw.quantiles)?, check_statistics(raw.statistics, output));
         if raw.measures.is_empty() {
             return Err(config::invalid("config.measures: empty, expected at least one measure"));
         }
+        let time = match raw.window.clock {
+            Clock::EventTime => TimeSource::Event,
+            Clock::ObservedTime => TimeSource::Observed,
+        };
         let measures =
-            raw.measures.into_iter().enumerate().map(|(at, m)| m.check(at)).collect::<Result<Vec<_>, _>>()?;
+            raw.measures.into_iter().enumerate().map(|(at, m)| m.check(at, time)).collect::<Result<Vec<_>, _>>()?;
         for (at, measure) in measures.iter().enumerate() {
+            if output == Output::ExponentialHistogram && measure.query.non_finite == NonFinite::Keep {
+                return Err(config::invalid(format!(
+                    "config.measures[{at}].non_finite: infinite values have no bucket, expected `drop` with \
+                     `output: exponential_histogram`"
+                )));
+            }
             if measures[..at].iter().any(|other| other.name == measure.name) {
                 return Err(config::invalid(format!(
                     "config.measures[{at}].name: `{}` is used twice, expected different names",
@@ -231,66 +295,34 @@ impl Config {
                     max_values,
                     when_full: match raw.when_full.unwrap_or_default() {
                         WhenFullName::SwitchToKll => WhenFull::SwitchToKll { k: raw.k },
-                        WhenFullName::DropNew => WhenFull::Refuse,
+                        WhenFullName::DropNew | WhenFullName::Fail => WhenFull::Refuse,
                     },
                 },
             },
+            max_values,
+            fail_when_full,
             seed: raw.seed,
+            output,
+            source: raw.source,
             quantiles,
             statistics,
-            clock: match raw.window.clock {
-                Clock::EventTime => TimeSource::Event,
-                Clock::ObservedTime => TimeSource::Observed,
-            },
+            announce_empty: raw.window.announce(raw.announce_empty, raw.stage == Stage::Create)?,
             window: raw.window.check(raw.max_series, raw.idle_flush)?,
+            max_buckets,
+            forward: raw.forward,
+            late,
             ack: raw.ack,
+            retry,
             max_held_inputs: raw.max_held_inputs,
             measures,
         })
     }
 }
 
-impl Window {
-    fn check(&self, max_series: usize, idle_flush: Duration) -> Result<WindowConfig, Error> {
-        let lateness = self.allowed_lateness.unwrap_or_default();
-        let max_future = self.max_future.unwrap_or(Duration::from_secs(300));
-        let spec = match (self.count, self.tumbling) {
-            (Some(count), None) => {
-                config::within("window.count", count, 1, u64::from(u32::MAX))?;
-                if self.allowed_lateness.is_some() || self.max_future.is_some() {
-                    return Err(config::invalid(
-                        "config.window: `allowed_lateness` and `max_future` belong to `tumbling`, found with `count`",
-                    ));
-                }
-                WindowSpec::Count(count)
-            }
-            (None, Some(size)) => {
-                config::within("window.tumbling (ms)", size.as_millis(), 1, 31_536_000_000)?;
-                if lateness.as_nanos() > size.as_nanos().saturating_mul(100) {
-                    return Err(config::invalid(
-                        "config.window.allowed_lateness: more than 100 windows, expected less",
-                    ));
-                }
-                WindowSpec::Tumbling {
-                    size_ns: nanos("window.tumbling", size)?,
-                    allowed_lateness_ns: nanos("window.allowed_lateness", lateness)?,
-                    max_future_ns: nanos("window.max_future", max_future)?,
-                }
-            }
-            _ => {
-                return Err(config::invalid(
-                    "config.window: expected either `count: <observations>` or `tumbling: <duration>`",
-                ));
-            }
-        };
-        Ok(WindowConfig { spec, max_series, idle_ns: nanos("idle_flush", idle_flush)? })
-    }
-}
-
 impl Measure {
-    fn check(self, at: usize) -> Result<MeasureConfig, Error> {
+    fn check(self, at: usize, time: TimeSource) -> Result<MeasureConfig, Error> {
         let attribute = |key: &str, text: &str| {
-            text.parse::<AttributeRef>()
+            text.parse::<AttributePath>()
                 .map_err(|error| config::invalid(format!("config.measures[{at}].{key}: {error}")))
         };
         if self.name.is_empty() {
@@ -302,6 +334,7 @@ impl Measure {
                 text: match self.text.unwrap_or_default() {
                     Text::Refuse => TextNumbers::Refuse,
                     Text::Number => TextNumbers::Decimal,
+                    Text::Duration => TextNumbers::Duration,
                 },
             },
             (None, [_, ..]) if self.text.is_some() => {
@@ -316,68 +349,30 @@ impl Measure {
                 )));
             }
         };
-        let group_by: Vec<AttributeRef> =
+        let group_by: Vec<AttributePath> =
             self.group_by.iter().map(|text| attribute("group_by", text)).collect::<Result<_, _>>()?;
         // They stand side by side on the point, whatever place they come from.
-        for (index, key) in group_by.iter().enumerate() {
-            if key.key == QUANTILE || group_by[..index].iter().any(|other| other.key == key.key) {
+        for (index, path) in group_by.iter().enumerate() {
+            let key = path.output_key();
+            if key == QUANTILE || key == EXACT || group_by[..index].iter().any(|other| other.output_key() == key) {
                 return Err(config::invalid(format!(
-                    "config.measures[{at}].group_by: `{key}` would be a second attribute of its name, expected different keys and not `{QUANTILE}`"
+                    "config.measures[{at}].group_by: `{path}` would be a second attribute `{key}`, expected different keys and not `{QUANTILE}` or `{EXACT}`"
                 )));
             }
         }
-        Ok(MeasureConfig { name: self.name, unit: self.unit, source, group_by })
+        let query = Query {
+            source,
+            weight_from: self.weight_from.as_deref().map(|text| attribute("weight_from", text)).transpose()?,
+            group_by,
+            time,
+            non_finite: match self.non_finite {
+                NonFiniteName::Drop => NonFinite::Drop,
+                NonFiniteName::Keep => NonFinite::Keep,
+            },
+        };
+        Ok(MeasureConfig { name: self.name, unit: self.unit, query })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn with(key: &str, value: Value) -> Value {
-        let mut config = json!({
-            "window": {"tumbling": "10s"},
-            "measures": [{"name": "bytes", "value_from": "attribute:flow.io.bytes"}],
-        });
-        config[key] = value;
-        config
-    }
-
-    fn refused(key: &str, value: Value) -> String {
-        Config::parse(&with(key, value)).expect_err("refused").to_string()
-    }
-
-    #[test]
-    fn defaults_are_those_of_the_docs() {
-        let config = Config::parse(&with("seed", json!(1))).expect("valid");
-        assert_eq!(config.method, Method::Kll { k: 200 });
-        assert_eq!(config.quantiles, [0.5, 0.9, 0.95, 0.99]);
-        assert_eq!(config.window.max_series, 2_000);
-        assert_eq!(config.ack, Ack::OnEmit);
-        let WindowSpec::Tumbling { size_ns, allowed_lateness_ns, .. } = config.window.spec else { panic!("tumbling") };
-        assert_eq!((size_ns, allowed_lateness_ns), (10_000_000_000, 0));
-    }
-
-    /// Each message names the key and what would be right.
-    #[test]
-    fn wrong_settings_are_explained() {
-        assert!(refused("quantiles", json!([1.5])).contains("config.quantiles: 1.5 is out of range"));
-        assert!(refused("k", json!(4)).contains("config.k"));
-        assert!(refused("window", json!({})).contains("either `count"));
-        assert!(refused("window", json!({"count": 5, "tumbling": "1s"})).contains("either `count"));
-        assert!(refused("window", json!({"count": 5, "max_future": "1s"})).contains("found with `count`"));
-        assert!(refused("measures", json!([])).contains("config.measures: empty"));
-        assert!(refused("measures", json!([{"name": "x"}])).contains("config.measures[0]: expected either"));
-        let twice = json!([{"name": "x", "metrics": ["a"]}, {"name": "x", "metrics": ["b"]}]);
-        assert!(refused("measures", twice).contains("used twice"));
-        assert!(refused("methd", json!("kll")).contains("unknown field `methd`"));
-        assert!(refused("method", json!("tdigest")).contains("config.method"));
-        assert!(refused("when_full", json!("drop_new")).contains("belong to `method: exact`"));
-        let grouped = json!([{"name": "x", "value_from": "a", "group_by": ["b", "resource:b"]}]);
-        assert!(refused("measures", grouped).contains("config.measures[0].group_by"));
-        let text = json!([{"name": "x", "metrics": ["a"], "text": "number"}]);
-        assert!(refused("measures", text).contains("config.measures[0].text"));
-    }
-}
+mod tests;

@@ -20,22 +20,21 @@ struct Window {
     filled: u64,
 }
 
-/// Which inputs wait for which windows and outputs.
+/// Which inputs wait for which windows, and for how many outputs.
 pub(super) struct Holds {
     inputs: State<Held>,
-    outputs: State<Vec<Key>>,
     windows: HashMap<OpenWindow, Window>,
 }
 
 impl Holds {
     /// Room for `max` inputs.
     pub(super) fn new(max: usize) -> Self {
-        Self { inputs: State::new(max), outputs: State::new(max), windows: HashMap::new() }
+        Self { inputs: State::new(max), windows: HashMap::new() }
     }
 
     /// Whether another input can be held.
     pub(super) fn has_room(&self) -> bool {
-        self.inputs.has_capacity() && self.outputs.has_capacity()
+        self.inputs.has_capacity()
     }
 
     /// Inputs held now.
@@ -104,18 +103,10 @@ impl Holds {
         self.windows.remove(window).map(|window| window.inputs).unwrap_or_default()
     }
 
-    /// Ties an output to the inputs that went into it; their claims go over to the output.
-    ///
-    /// # Errors
-    /// Gives the inputs back if nobody waits for any of them (then there are none), or if there are too many outputs
-    /// under way.
-    pub(super) fn output(&mut self, inputs: Vec<Key>) -> Result<Key, Vec<Key>> {
-        if inputs.is_empty() { Err(inputs) } else { self.outputs.allocate_with_data(inputs) }
-    }
-
-    /// Takes the inputs of an output whose outcome is known.
-    pub(super) fn settle(&mut self, output: Key) -> Vec<Key> {
-        self.outputs.take(output).unwrap_or_default()
+    /// The inputs with one more claim on each: for one more output that they went into.
+    pub(super) fn share(&mut self, inputs: &[Key]) -> Vec<Key> {
+        inputs.iter().for_each(|input| self.claim(*input));
+        inputs.to_vec()
     }
 
     /// Takes one claim back; gives the input if that was the last.
@@ -125,6 +116,14 @@ impl Holds {
             held.claims > 0
         });
         done.map(|held| held.input)
+    }
+
+    /// Takes all inputs: the node ends, and their outcome will not be known.
+    pub(super) fn take_all(&mut self) -> Vec<OtapPdata> {
+        self.windows.clear();
+        let mut all = Vec::new();
+        self.inputs.drain(|held| all.push(held.input));
+        all
     }
 
     /// Takes an input whatever claims there are: it is refused.
@@ -162,23 +161,33 @@ mod tests {
             holds.window_takes(tumbling(start), input);
         }
         assert!(holds.release(input).is_none(), "two windows claim it");
-        let first = holds.close(&tumbling(0));
-        let first = holds.output(first).expect("waits");
-        let second = holds.close(&tumbling(10));
-        let second = holds.output(second).expect("waits");
-        for key in holds.settle(first) {
+        for key in holds.close(&tumbling(0)) {
             assert!(holds.release(key).is_none());
         }
-        let done: Vec<_> = holds.settle(second).into_iter().filter_map(|key| holds.release(key)).collect();
+        let done: Vec<_> = holds.close(&tumbling(10)).into_iter().filter_map(|key| holds.release(key)).collect();
         assert_eq!((done.len(), holds.len()), (1, 0));
-        assert!(holds.settle(second).is_empty(), "a second outcome changes nothing");
+        assert!(holds.release(input).is_none(), "a second outcome changes nothing");
+    }
+
+    /// What comes out in several outputs is released by the last.
+    #[test]
+    fn an_input_waits_for_all_outputs_of_its_window() {
+        let mut holds = Holds::new(4);
+        let input = hold(&mut holds);
+        holds.window_takes(tumbling(0), input);
+        assert!(holds.release(input).is_none());
+        let inputs = holds.close(&tumbling(0));
+        let first = holds.share(&inputs);
+        assert_eq!((first.as_slice(), inputs.as_slice()), (&[input][..], &[input][..]));
+        assert!(holds.release(input).is_none());
+        assert!(holds.release(input).is_some());
     }
 
     /// Count windows: an input that fills two windows and begins a third belongs to both.
     #[test]
     fn count_windows_claim_the_inputs_that_filled_them() {
         let mut holds = Holds::new(4);
-        let window = OpenWindow::Count { measure: 0, series: SeriesKey::Series(Box::default()) };
+        let window = OpenWindow::Count { measure: 0, series: SeriesKey::Series(Default::default()) };
         let (a, b) = (hold(&mut holds), hold(&mut holds));
         assert!(holds.count_takes(window.clone(), Some(a), 60, 100).is_empty());
         assert_eq!(holds.count_takes(window.clone(), Some(b), 250, 100), [a, b]);
