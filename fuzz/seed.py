@@ -18,6 +18,9 @@ QUANTILE = ROOT / "crates/quantile/tests/data"
 
 MAX_FILE_BYTES = 4096
 
+# 2026-11-30T12:00:00Z in nanoseconds.
+NOON = 1_796_040_000 * 10**9
+
 # The first byte of syslog_framing, see crates/fuzzing/src/syslog.rs.
 FRAMINGS = {"auto": 0, "newline": 1, "octet_counting": 2, "nul": 3}
 
@@ -556,7 +559,135 @@ def quantile_seeds():
         body = b"".join(struct.pack("<d", value) for value in values)
         yield "exact_run", name, head + struct.pack("<I", crc32c(head + body)) + body
         yield "exact_run", name + "-checksum", head + bytes(4) + body
+    head = b"CQRN" + bytes([1, 1, 1, 0]) + struct.pack("<Q", 3)
+    body = struct.pack("<3d3Q", 1.0, 2.0, 2.0, 5, 1, 1 << 60)
+    yield "exact_run", "weights", head + struct.pack("<I", crc32c(head + body)) + body
     yield "exact_run", "count", b"CQRN" + bytes([1, 1, 0, 0]) + b"\xff" * 12 + bytes(8)
+
+
+def asapv1_seeds():
+    """Envelopes of doubles and integers, with either key of the seed and none, of one and several levels."""
+
+    def text(value):
+        return bytes([0xA0 | len(value)]) + value.encode()
+
+    def envelope(form, k, item_type, seed, offsets, items, coin):
+        metadata = bytes([0x84 + bool(seed)]) + text("metadata_version") + b"\x01" + text("k") + b"\xcd"
+        metadata += struct.pack(">H", k) + text("m") + b"\x08" + text("item_type") + text(item_type)
+        metadata += text(seed) + b"\x2a" if seed else b""
+        payload = b"\x93" + bytes([0x90 | len(offsets)]) + bytes(offsets) + b"\xdc" + struct.pack(">H", len(items))
+        payload += b"".join(items) + b"\x93" + coin
+        return b"ASAPv1\x01\x02\x06" + bytes([form]) + struct.pack(">II", len(metadata), len(payload)) + metadata + payload
+
+    def double(value):
+        return b"\xcb" + struct.pack(">d", value)
+
+    coin = b"\x03\x00\x00"
+    for name, seed in (("", None), ("-seed", "seed"), ("-compaction-seed", "compaction_seed")):
+        items = [double(value / 4) for value in range(-6, 6)]
+        yield "kll_asapv1", "doubles" + name, envelope(0, 200, "f64", seed, [0, 12], items, coin)
+    yield "kll_asapv1", "empty", envelope(0, 200, "f64", None, [0, 0], [], coin)
+    integers = [bytes([value]) for value in range(20)] + [b"\xff", b"\xd3" + bytes([0x80] + [0] * 7)]
+    yield "kll_asapv1", "integers", envelope(1, 8, "i64", None, [0, 9, 15, 22], integers, coin)
+    full = [double(float(value)) for value in range(60)]
+    yield "kll_asapv1", "too-many", envelope(1, 8, "f64", None, [0, 20, 60], full, b"\xcf" + b"\xff" * 8 + b"\x01\x40")
+    yield "kll_asapv1", "nan", envelope(0, 8, "f64", None, [0, 1, 3], [double(float("nan")), b"\x01", b"\xca" + bytes(4)], coin)
+
+
+def quantile_state_seeds():
+    """Operations on a sketch, and messages for a collector."""
+    kinds = [bytes([kind, 3 + 9 * kind, 7 * kind, kind]) for kind in range(7)]
+    yield "kll_operations", "each", b"\x08" + b"".join(kinds) * 3
+    yield "kll_operations", "bulk", b"\x10" + bytes([2, 255, 9, 1]) * 40
+    yield "kll_operations", "weights", b"\x08" + b"".join(bytes([3, 0, 255, high]) for high in range(64))
+    parts = [bytes([source, window, part | 0x20, 2 * window + part, 0x1C, 0]) for source in (0, 1) for window in (0, 20) for part in (0, 1)]
+    yield "quantile_exchange", "parts", b"\x11" + b"".join(parts)
+    yield "quantile_exchange", "repeats", b"\x40" + b"".join(bytes([0, window, 0x10, window, kind, 60]) for window in range(9) for kind in (0x14, 0x18, 0x10))
+    yield "quantile_exchange", "restarts", b"\x21" + b"".join(bytes([instance << 2, 5, 0x20, 1, 0x1C, 0]) for instance in range(6))
+
+
+def field(number, value):
+    """A field of protobuf: a number, a float, or bytes."""
+
+    def varint(value):
+        out = b""
+        while value >= 0x80:
+            out += bytes([value & 0x7F | 0x80])
+            value >>= 7
+        return out + bytes([value])
+
+    if isinstance(value, float):
+        return varint(number << 3 | 1) + struct.pack("<d", value)
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def fixed(number, value):
+    """A field of protobuf of eight bytes."""
+    return field(number, 0.0)[:-8] + struct.pack("<Q", value)
+
+
+def attribute(number, key, value):
+    """An attribute as a field: text, bytes, boolean, integer, double, list or map."""
+
+    def any_value(value):
+        if isinstance(value, str):
+            return field(1, value.encode())
+        if isinstance(value, bool):
+            return field(2, int(value))
+        if isinstance(value, int):
+            return field(3, value)
+        if isinstance(value, float):
+            return field(4, value)
+        if isinstance(value, bytes):
+            return field(7, value)
+        if isinstance(value, list):
+            return field(5, b"".join(field(1, any_value(one)) for one in value))
+        return field(6, b"".join(attribute(1, *one) for one in value.items()))
+
+    return field(number, field(1, key.encode()) + field(2, any_value(value)))
+
+
+def otlp_seeds():
+    """Requests with log records, points of all kinds and sketches; some cut short."""
+    resource = field(1, attribute(1, "r", "x"))
+    scope = field(1, field(1, b"s") + attribute(3, "s", 5))
+    values = ("12", 3, 2.5, float("nan"), "no", True, [1], {"a": ["x"]})
+    records = [fixed(1, NOON + at) + attribute(6, "v", value) + attribute(6, "g", {"a": [at % 3]}) for at, value in enumerate(values)]
+    records += [fixed(11, NOON) + attribute(6, "v", 4) + attribute(6, "w", 10)]
+    logs = field(1, resource + field(2, scope + b"".join(field(2, record) for record in records)))
+    points = [fixed(3, NOON) + part + attribute(7, "g", "x") for part in (field(4, 1.5), fixed(6, 7), b"", field(8, 1) + field(4, 2.0))]
+    points = b"".join(field(1, point) for point in points)
+    kinds = (field(5, points), field(7, points + field(2, 1)), field(7, points + field(2, 2) + field(3, 1)), field(9, field(1, fixed(4, 1))))
+    names = (b"m1", b"m2", b"m3", b"m4", b"other")
+    metrics = [field(1, name) + kind for name, kind in zip(names, kinds + (field(5, points),))]
+    metrics = field(1, resource + field(2, scope + b"".join(field(2, metric) for metric in metrics)) + field(2, b""))
+    for signal, name, request in ((0, "logs", logs), (1, "metrics", metrics)):
+        for options, pattern in ((0, 0xFF), (2, 0x55), (0, 0x0F), (2, 0)):
+            yield "quantile_otlp", f"{name}-{options}-{pattern}", bytes([signal | options, pattern]) + request
+        yield "quantile_otlp", f"{name}-cut", bytes([signal, 0xFF]) + request[:-9]
+
+    def sketch(kind, encoding, envelope, count, *more):
+        of_resource = attribute(1, "sketch.agg_id", 1) + attribute(1, "sketch.type", kind) + attribute(1, "sketch.encoding", encoding)
+        of_resource += attribute(1, "sketch.schema_version", 1)
+        point = fixed(2, NOON) + fixed(3, NOON + 10**10) + fixed(4, count) + attribute(7, "sketch.envelope", envelope)
+        point += attribute(7, "sketch.window_start_ms", NOON // 10**6) + attribute(7, "sketch.window_end_ms", NOON // 10**6 + 10**4)
+        point += b"".join(attribute(7, *one) for one in more)
+        of_scope = field(1, field(1, b"asap.series") + attribute(3, "sketch.series_id", 1) + attribute(3, "g", "x"))
+        metric = field(1, b"m") + field(3, b"ms") + field(11, field(1, point))
+        return field(1, field(1, of_resource) + field(2, of_scope + field(2, metric)))
+
+    identity = (("sketch.source", "a/0"), ("sketch.instance", bytes(16)), ("sketch.part", 1), ("sketch.parts", 2), ("sketch.sequence", 3))
+    exact = [(f"sketch.{name}", struct.pack(">d", value)) for name, value in (("min", 1.0), ("max", 2.0), ("sum", 3.0))]
+    told = (("sketch.dropped.late", 4), ("sketch.sources", "1/2"), ("sketch.switched", True))
+    whole = sketch("run.f64", "RUN", b"run", 2, *identity, *exact, *told)
+    yield "quantile_carrier", "run", whole
+    yield "quantile_carrier", "foreign", sketch("KLLSketch", "MSGPACK", b"ASAPv1", 2)
+    yield "quantile_carrier", "two", whole + sketch("kll.datasketches.f64", "DATASKETCHES", b"kll", 9, *identity)
+    yield "quantile_carrier", "sources", sketch("run.f64", "RUN", b"", 0, *identity, ("sketch.sources", "3/2"))
+    yield "quantile_carrier", "cut", whole[:-5]
+    yield "quantile_carrier", "metrics", metrics
 
 
 def level_capacity(k, depth):
@@ -666,7 +797,8 @@ def capture_seeds():
 def main():
     made = {}
     makers = (syslog_seeds, syslog_batch_seeds, sonic_batch_seeds, ipfix_seeds, collector_seeds, flow_seeds, sonic_seeds)
-    for seeds in (maker() for maker in (*makers, cache_seeds, quantile_seeds, capture_seeds)):
+    quantiles = (quantile_seeds, asapv1_seeds, quantile_state_seeds, otlp_seeds)
+    for seeds in (maker() for maker in (*makers, cache_seeds, *quantiles, capture_seeds)):
         for target, name, data in seeds:
             assert len(data) <= MAX_FILE_BYTES, (target, name, len(data))
             path = CORPUS / target / f"seed-{name}"

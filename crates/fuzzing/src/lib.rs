@@ -15,6 +15,8 @@ mod ipfix_options;
 mod jobs;
 mod pieces;
 mod quantile;
+mod quantile_otlp;
+mod quantile_state;
 mod sonic;
 mod sonic_admit;
 mod syslog;
@@ -25,7 +27,9 @@ pub use flow::{flow_encoded, flow_job, flow_metrics};
 pub use ipfix::{ipfix_admit, ipfix_lists, ipfix_stream};
 pub use ipfix_collector::{ipfix_collector, ipfix_template_cache};
 pub use ipfix_options::ipfix_options;
-pub use quantile::{exact_run, kll_image};
+pub use quantile::{exact_run, kll_asapv1, kll_image};
+pub use quantile_otlp::{quantile_carrier, quantile_otlp};
+pub use quantile_state::{kll_operations, quantile_exchange};
 pub use sonic::sonic_encoded;
 pub use sonic_admit::sonic_admit;
 pub use syslog::{syslog_framing, syslog_parse};
@@ -47,7 +51,12 @@ pub const TARGETS: &[Target] = &[
     ("ipfix_options", ipfix_options),
     ("ipfix_stream", ipfix_stream),
     ("ipfix_template_cache", ipfix_template_cache),
+    ("kll_asapv1", kll_asapv1),
     ("kll_image", kll_image),
+    ("kll_operations", kll_operations),
+    ("quantile_carrier", quantile_carrier),
+    ("quantile_exchange", quantile_exchange),
+    ("quantile_otlp", quantile_otlp),
     ("sonic_admit", sonic_admit),
     ("sonic_encoded", sonic_encoded),
     ("syslog_encoded", syslog_encoded),

@@ -9,7 +9,7 @@ use catchment_fuzzing::TARGETS;
 
 /// Largest file, and largest size of all files together: the corpus is part of the repository.
 const MAX_FILE_BYTES: u64 = 4_096;
-const MAX_CORPUS_BYTES: u64 = 400_000;
+const MAX_CORPUS_BYTES: u64 = 500_000;
 
 fn fuzz() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
@@ -72,7 +72,12 @@ replays! {
     ipfix_options
     ipfix_stream
     ipfix_template_cache
+    kll_asapv1
     kll_image
+    kll_operations
+    quantile_carrier
+    quantile_exchange
+    quantile_otlp
     sonic_admit
     sonic_encoded
     syslog_encoded
