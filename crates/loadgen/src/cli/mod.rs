@@ -1,6 +1,8 @@
 //! The command line.
 
 mod ipfix;
+#[cfg(feature = "sink")]
+mod metrics;
 mod send;
 #[cfg(feature = "sink")]
 mod sink;
@@ -30,6 +32,9 @@ enum Command {
     Sonic(ipfix::SonicArgs),
     /// Sends the payloads of a recording: pcap, pcapng, a stream of IPFIX messages, or lines of text.
     Replay(send::ReplayArgs),
+    /// Sends generated metrics over OTLP or OTAP, encoded beforehand: latencies that are a function of their position.
+    #[cfg(feature = "sink")]
+    Metrics(metrics::MetricsArgs),
     /// Receives OTAP and OTLP, counts it and records it.
     #[cfg(feature = "sink")]
     Sink(sink::SinkArgs),
@@ -45,6 +50,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
         Command::Ipfix(args) => ipfix::ipfix(&args).and_then(|sent| finish(&sent)),
         Command::Sonic(args) => ipfix::sonic(&args).and_then(|sent| finish(&sent)),
         Command::Replay(args) => send::replay(&args).and_then(|sent| finish(&sent)),
+        #[cfg(feature = "sink")]
+        Command::Metrics(args) => metrics::metrics(&args).and_then(|sent| finish(&sent)),
         #[cfg(feature = "sink")]
         Command::Sink(args) => sink::run(args),
     }

@@ -20,8 +20,11 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug, Args)]
 pub(super) struct SinkArgs {
     /// Address for OTLP over gRPC, such as 127.0.0.1:4317; port 0 for any free one.
-    #[arg(long, value_name = "ADDRESS", required_unless_present = "otap")]
+    #[arg(long, value_name = "ADDRESS", required_unless_present_any = ["otap", "otlp_http"])]
     otlp_grpc: Option<SocketAddr>,
+    /// Address for OTLP over HTTP; port 0 for any free one.
+    #[arg(long, value_name = "ADDRESS")]
+    otlp_http: Option<SocketAddr>,
     /// Address for OTAP; port 0 for any free one.
     #[arg(long, value_name = "ADDRESS")]
     otap: Option<SocketAddr>,
@@ -40,6 +43,7 @@ pub(super) fn run(args: SinkArgs) -> Result<ExitCode, CliError> {
     let sink = Sink::start(SinkOptions {
         otap: args.otap,
         otlp_grpc: args.otlp_grpc,
+        otlp_http: args.otlp_http,
         record: args.record.map_or(Recording::Off, Recording::File),
     })?;
     interrupt_on_signals(sink.interrupter())?;

@@ -43,7 +43,8 @@ impl FromStr for Target {
     }
 }
 
-fn resolve(place: &str) -> Result<SocketAddr, TargetError> {
+/// The first address of HOST:PORT.
+pub(super) fn resolve(place: &str) -> Result<SocketAddr, TargetError> {
     let mut addresses =
         place.to_socket_addrs().map_err(|source| TargetError::Resolve { place: place.to_owned(), source })?;
     addresses.next().ok_or_else(|| TargetError::NoAddress { place: place.to_owned() })

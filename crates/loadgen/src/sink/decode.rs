@@ -9,7 +9,7 @@ use otel_arrow_dfe_pdata::{Consumer, OtapArrowRecords, error::Error};
 
 use super::MAX_MESSAGE_BYTES;
 use super::ipc::{self, IpcError};
-use super::store::Arrival;
+use super::store::{Arrival, Keep, MetricsMessage};
 
 /// What a stream of OTAP carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) fn otap(
     consumer: &mut Consumer,
     signal: Signal,
     batch: BatchArrowRecords,
-    record: bool,
+    keep: Keep,
 ) -> Result<Arrival, DecodeError> {
     // After a panic the consumer is not used again.
     catch_unwind(AssertUnwindSafe(|| {
@@ -53,8 +53,12 @@ pub(super) fn otap(
             Signal::Metrics => arrival.points = items,
             Signal::Traces => arrival.spans = items,
         }
-        if record {
-            json::objects(&records, |object| arrival.objects.push(object))?;
+        match keep {
+            Keep::Nothing => {}
+            Keep::Objects => json::objects(&records, |object| arrival.objects.push(object))?,
+            Keep::Metrics => {
+                arrival.metrics = (signal == Signal::Metrics).then(|| MetricsMessage::Otap(Box::new(records)));
+            }
         }
         Ok(arrival)
     }))

@@ -1,7 +1,8 @@
 //! A sink for what exporters send: it decodes everything, counts it, answers that all is well, and keeps a record if
 //! asked to.
 //!
-//! It speaks OTAP (the three Arrow streams) and OTLP, both over gRPC without TLS, plain or compressed with zstd or gzip.
+//! It speaks OTAP (the three Arrow streams) and OTLP over gRPC, plain or compressed with zstd or gzip, and OTLP over
+//! HTTP/1.1 (binary protobuf, plain); all without TLS.
 //! [`Sink::start`] serves from a thread of its own, so that tests and benches can use it in their own process.
 //!
 //! A batch that cannot be decoded is counted in [`Counts::decode_errors`] and refused; a sink is there to find out, so
@@ -22,6 +23,7 @@
 //! ```
 
 mod decode;
+mod http;
 mod ipc;
 mod measured;
 mod serve;
@@ -39,7 +41,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-pub use store::{Counts, WaitError};
+pub use store::{Counts, MetricsMessage, WaitError};
 use store::{Recorder, Store};
 
 /// The largest message, and the largest table in one, after decompression.
@@ -52,6 +54,8 @@ pub struct SinkOptions {
     pub otap: Option<SocketAddr>,
     /// Address for OTLP over gRPC; port 0 for any free one.
     pub otlp_grpc: Option<SocketAddr>,
+    /// Address for OTLP over HTTP; port 0 for any free one.
+    pub otlp_http: Option<SocketAddr>,
     /// What to keep of each item.
     pub record: Recording,
 }
@@ -67,6 +71,9 @@ pub enum Recording {
     Memory,
     /// The same, one a line, in this file, which is replaced.
     File(PathBuf),
+    /// Messages with metrics, all kinds of them, as they came: see [`RunningSink::take_metrics`]. They are not converted
+    /// on arrival, which costs the least.
+    Metrics,
 }
 
 /// The addresses that a sink listens on, with the real port numbers.
@@ -78,13 +85,16 @@ pub struct Addresses {
     /// OTLP over gRPC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub otlp_grpc: Option<SocketAddr>,
+    /// OTLP over HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otlp_http: Option<SocketAddr>,
 }
 
 /// A sink could not start, or could not keep its record.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
     /// The options have no address.
-    #[error("no address to listen on: expected one for otap, for otlp_grpc, or for both")]
+    #[error("no address to listen on: expected at least one of otap, otlp_grpc and otlp_http")]
     NoAddress,
     /// An address is taken or not ours.
     #[error("cannot listen on {address}: {source}")]
@@ -105,6 +115,9 @@ pub enum SinkError {
     /// The thread or its runtime could not be made, or serving ended by itself.
     #[error("the sink does not run: {0}")]
     Serve(String),
+    /// Records that are not what OTLP can say.
+    #[error("records cannot be converted to OTLP: {0}")]
+    Convert(String),
 }
 
 /// Starts sinks.
@@ -118,20 +131,23 @@ impl Sink {
     ///
     /// [`SinkError`] if there is no address, one cannot be listened on, or the record file cannot be made.
     pub fn start(options: SinkOptions) -> Result<RunningSink, SinkError> {
-        if options.otap.is_none() && options.otlp_grpc.is_none() {
+        if options.otap.is_none() && options.otlp_grpc.is_none() && options.otlp_http.is_none() {
             return Err(SinkError::NoAddress);
         }
         let otap = options.otap.map(listen).transpose()?;
         let otlp_grpc = options.otlp_grpc.map(listen).transpose()?;
+        let otlp_http = options.otlp_http.map(listen).transpose()?;
         let addresses = Addresses {
             otap: otap.as_ref().map(|(_, address)| *address),
             otlp_grpc: otlp_grpc.as_ref().map(|(_, address)| *address),
+            otlp_http: otlp_http.as_ref().map(|(_, address)| *address),
         };
         let store = Arc::new(Store::new(Recorder::new(options.record)?));
         let (stop, stopped) = oneshot::channel();
         let listeners = serve::Listeners {
             otap: otap.map(|(listener, _)| listener),
             otlp_grpc: otlp_grpc.map(|(listener, _)| listener),
+            otlp_http: otlp_http.map(|(listener, _)| listener),
         };
         let served = Arc::clone(&store);
         let thread = std::thread::Builder::new()
@@ -200,6 +216,12 @@ impl RunningSink {
     #[must_use]
     pub fn records(&self) -> Vec<Value> {
         self.store.records()
+    }
+
+    /// Takes out the messages with metrics that came so far with [`Recording::Metrics`], in order of arrival; else empty.
+    #[must_use]
+    pub fn take_metrics(&self) -> Vec<MetricsMessage> {
+        self.store.take_metrics()
     }
 
     /// Stops listening, cuts the connections, and gives the final counts.

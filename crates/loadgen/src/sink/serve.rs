@@ -19,7 +19,7 @@ use tonic::transport::server::TcpIncoming;
 use super::measured::Measured;
 use super::services::Receiver;
 use super::store::Store;
-use super::{MAX_MESSAGE_BYTES, SinkError};
+use super::{MAX_MESSAGE_BYTES, SinkError, http};
 
 /// HTTP/2 window: large, so that the sink is never what holds an exporter back.
 const WINDOW_BYTES: u32 = 8 * 1024 * 1024;
@@ -28,6 +28,7 @@ const WINDOW_BYTES: u32 = 8 * 1024 * 1024;
 pub(super) struct Listeners {
     pub(super) otap: Option<TcpListener>,
     pub(super) otlp_grpc: Option<TcpListener>,
+    pub(super) otlp_http: Option<TcpListener>,
 }
 
 /// A generated server around the receiver, with our compressions and limits, measured.
@@ -58,6 +59,7 @@ pub(super) fn run(listeners: Listeners, store: &Arc<Store>, stopped: oneshot::Re
             _ = stopped => Ok(()),
             result = serve(listeners.otap, otap) => result,
             result = serve(listeners.otlp_grpc, otlp) => result,
+            result = http::serve(listeners.otlp_http, store) => result,
         }
     })
 }

@@ -1,4 +1,4 @@
-//! The gRPC services.
+//! What is done with a message, and the gRPC services.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::decode::{self, Signal};
 use super::measured::is_undecodable;
-use super::store::{Arrival, Store};
+use super::store::{Arrival, Keep, MetricsMessage, Store};
 
 /// Answers of one stream that may wait for a client that does not read them.
 const ANSWERS_QUEUED: usize = 64;
@@ -52,13 +52,44 @@ impl Receiver {
         Response::new(ReceiverStream::new(receiver))
     }
 
-    /// Takes an OTLP request; `convert` is called only if its items are recorded.
+    /// Takes an OTLP request with logs.
+    pub(super) fn logs(&self, request: ExportLogsServiceRequest) -> Result<(), Status> {
+        let resource_logs = request.resource_logs;
+        let logs = resource_logs.iter().flat_map(|r| &r.scope_logs).map(|s| s.log_records.len() as u64).sum();
+        let arrival = Arrival { logs, ..Arrival::default() };
+        self.accept(arrival, || encode_logs_otap_batch(&LogsData { resource_logs }))
+    }
+
+    /// Takes an OTLP request with metrics.
+    pub(super) fn metrics(&self, request: ExportMetricsServiceRequest) -> Result<(), Status> {
+        let resource_metrics = request.resource_metrics;
+        let metrics = resource_metrics.iter().flat_map(|r| &r.scope_metrics).flat_map(|s| &s.metrics);
+        let points = metrics.filter_map(|metric| metric.data.as_ref()).map(|data| points(data) as u64).sum();
+        let mut arrival = Arrival { points, ..Arrival::default() };
+        let metrics = MetricsData { resource_metrics };
+        if self.store.keep() == Keep::Metrics {
+            arrival.metrics = Some(MetricsMessage::Otlp(metrics));
+            self.store.add(arrival);
+            return Ok(());
+        }
+        self.accept(arrival, || encode_metrics_otap_batch(&metrics))
+    }
+
+    /// Takes an OTLP request with spans.
+    pub(super) fn traces(&self, request: ExportTraceServiceRequest) {
+        let resource_spans = request.resource_spans;
+        let spans = resource_spans.iter().flat_map(|r| &r.scope_spans).map(|s| s.spans.len() as u64).sum();
+        // Spans have no JSON, so there is nothing to convert.
+        self.store.add(Arrival { spans, ..Arrival::default() });
+    }
+
+    /// Takes the items of an OTLP request; `convert` is called only if they are recorded.
     fn accept<E: std::fmt::Display>(
         &self,
         mut arrival: Arrival,
         convert: impl FnOnce() -> Result<OtapArrowRecords, E>,
     ) -> Result<(), Status> {
-        if self.store.records_items() {
+        if self.store.keep() == Keep::Objects {
             let refuse = |reason: String| Status::invalid_argument(format!("cannot be recorded: {reason}"));
             let records = convert().map_err(|error| refuse(error.to_string()))?;
             json::objects(&records, |object| arrival.objects.push(object))
@@ -104,7 +135,7 @@ impl Stream {
     }
 
     fn accept(&self, consumer: &mut Consumer, batch: BatchArrowRecords) -> (StatusCode, String) {
-        match decode::otap(consumer, self.signal, batch, self.store.records_items()) {
+        match decode::otap(consumer, self.signal, batch, self.store.keep()) {
             Ok(arrival) => {
                 self.store.add(arrival);
                 (StatusCode::Ok, String::new())
@@ -159,10 +190,7 @@ impl LogsService for Receiver {
         &self,
         request: Request<ExportLogsServiceRequest>,
     ) -> Result<Response<ExportLogsServiceResponse>, Status> {
-        let resource_logs = request.into_inner().resource_logs;
-        let logs = resource_logs.iter().flat_map(|r| &r.scope_logs).map(|s| s.log_records.len() as u64).sum();
-        let arrival = Arrival { logs, ..Arrival::default() };
-        self.accept(arrival, || encode_logs_otap_batch(&LogsData { resource_logs }))?;
+        self.logs(request.into_inner())?;
         Ok(Response::new(ExportLogsServiceResponse::default()))
     }
 }
@@ -173,11 +201,7 @@ impl MetricsService for Receiver {
         &self,
         request: Request<ExportMetricsServiceRequest>,
     ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
-        let resource_metrics = request.into_inner().resource_metrics;
-        let metrics = resource_metrics.iter().flat_map(|r| &r.scope_metrics).flat_map(|s| &s.metrics);
-        let points = metrics.filter_map(|metric| metric.data.as_ref()).map(|data| points(data) as u64).sum();
-        let arrival = Arrival { points, ..Arrival::default() };
-        self.accept(arrival, || encode_metrics_otap_batch(&MetricsData { resource_metrics }))?;
+        self.metrics(request.into_inner())?;
         Ok(Response::new(ExportMetricsServiceResponse::default()))
     }
 }
@@ -198,10 +222,7 @@ impl TraceService for Receiver {
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
-        let resource_spans = request.into_inner().resource_spans;
-        let spans = resource_spans.iter().flat_map(|r| &r.scope_spans).map(|s| s.spans.len() as u64).sum();
-        // Spans have no JSON, so there is nothing to convert.
-        self.store.add(Arrival { spans, ..Arrival::default() });
+        self.traces(request.into_inner());
         Ok(Response::new(ExportTraceServiceResponse::default()))
     }
 }

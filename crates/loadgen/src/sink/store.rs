@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use otel_arrow_dfe_pdata::proto::opentelemetry::metrics::v1::MetricsData;
+use otel_arrow_dfe_pdata::{OtapArrowRecords, OtlpProtoBytes, TryFromWithOptions as _};
+use prost::Message as _;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -22,8 +25,8 @@ pub struct Counts {
     pub spans: u64,
     /// Messages that were decoded: OTAP batches and OTLP requests.
     pub requests: u64,
-    /// Bytes of the gRPC messages as they arrived, compressed, with their prefix of 5 bytes each. Those that could not
-    /// be decoded are in it; HTTP/2 and TCP overhead is not.
+    /// Bytes of the gRPC messages as they arrived, compressed, with their prefix of 5 bytes each, and of the bodies of
+    /// OTLP/HTTP. Those that could not be decoded are in it; HTTP and TCP overhead is not.
     pub wire_bytes: u64,
     /// Messages that could not be decoded.
     pub decode_errors: u64,
@@ -60,6 +63,43 @@ pub enum WaitError {
     },
 }
 
+/// A message with metrics, as it arrived.
+#[derive(Debug, Clone)]
+pub enum MetricsMessage {
+    /// Over OTLP.
+    Otlp(MetricsData),
+    /// Over OTAP, decoded to records.
+    Otap(Box<OtapArrowRecords>),
+}
+
+impl MetricsMessage {
+    /// The metrics in it, whatever they came over.
+    ///
+    /// # Errors
+    ///
+    /// [`SinkError::Convert`] if the records are no metrics of OTLP.
+    pub fn into_metrics(self) -> Result<MetricsData, SinkError> {
+        let failed = |error: &dyn std::fmt::Display| SinkError::Convert(error.to_string());
+        match self {
+            Self::Otlp(metrics) => Ok(metrics),
+            Self::Otap(records) => {
+                let bytes = OtlpProtoBytes::try_from_with_default(*records).map_err(|error| failed(&error))?;
+                MetricsData::decode(bytes.as_bytes()).map_err(|error| failed(&error))
+            }
+        }
+    }
+}
+
+/// What of a message is kept beside the counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    Nothing,
+    /// [`Arrival::objects`].
+    Objects,
+    /// [`Arrival::metrics`].
+    Metrics,
+}
+
 /// The items of one message.
 #[derive(Debug, Default)]
 pub(super) struct Arrival {
@@ -68,6 +108,8 @@ pub(super) struct Arrival {
     pub(super) spans: u64,
     /// One for each item to record.
     pub(super) objects: Vec<Value>,
+    /// The message itself, if it has metrics.
+    pub(super) metrics: Option<MetricsMessage>,
 }
 
 /// Counts and record, shared by the services and whoever waits.
@@ -75,7 +117,7 @@ pub(super) struct Arrival {
 pub(super) struct Store {
     state: Mutex<State>,
     changed: Condvar,
-    records: bool,
+    keep: Keep,
 }
 
 #[derive(Debug)]
@@ -87,19 +129,23 @@ struct State {
 
 impl Store {
     pub(super) fn new(recorder: Recorder) -> Self {
-        let records = !matches!(recorder, Recorder::Off);
+        let keep = match &recorder {
+            Recorder::Off => Keep::Nothing,
+            Recorder::Memory(_) | Recorder::File { .. } => Keep::Objects,
+            Recorder::Metrics(_) => Keep::Metrics,
+        };
         let state = State { counts: Counts::default(), recorder, interrupted: false };
-        Self { state: Mutex::new(state), changed: Condvar::new(), records }
+        Self { state: Mutex::new(state), changed: Condvar::new(), keep }
     }
 
-    /// Whether [`Arrival::objects`] are of use.
-    pub(super) fn records_items(&self) -> bool {
-        self.records
+    /// What is of use of a message.
+    pub(super) fn keep(&self) -> Keep {
+        self.keep
     }
 
     pub(super) fn add(&self, arrival: Arrival) {
         let mut state = self.lock();
-        state.recorder.add(arrival.objects);
+        state.recorder.add(arrival.objects, arrival.metrics);
         let counts = &mut state.counts;
         counts.requests += 1;
         counts.logs += arrival.logs;
@@ -124,7 +170,14 @@ impl Store {
     pub(super) fn records(&self) -> Vec<Value> {
         match &self.lock().recorder {
             Recorder::Memory(objects) => objects.clone(),
-            Recorder::Off | Recorder::File { .. } => Vec::new(),
+            Recorder::Off | Recorder::Metrics(_) | Recorder::File { .. } => Vec::new(),
+        }
+    }
+
+    pub(super) fn take_metrics(&self) -> Vec<MetricsMessage> {
+        match &mut self.lock().recorder {
+            Recorder::Metrics(messages) => std::mem::take(messages),
+            Recorder::Off | Recorder::Memory(_) | Recorder::File { .. } => Vec::new(),
         }
     }
 
@@ -168,6 +221,7 @@ impl Store {
 pub(super) enum Recorder {
     Off,
     Memory(Vec<Value>),
+    Metrics(Vec<MetricsMessage>),
     File {
         path: PathBuf,
         writer: BufWriter<File>,
@@ -181,6 +235,7 @@ impl Recorder {
         Ok(match recording {
             Recording::Off => Self::Off,
             Recording::Memory => Self::Memory(Vec::new()),
+            Recording::Metrics => Self::Metrics(Vec::new()),
             Recording::File(path) => match File::create(&path) {
                 Ok(file) => Self::File { path, writer: BufWriter::new(file), failure: None },
                 Err(source) => return Err(SinkError::Record { path, source }),
@@ -188,10 +243,11 @@ impl Recorder {
         })
     }
 
-    fn add(&mut self, mut objects: Vec<Value>) {
+    fn add(&mut self, mut objects: Vec<Value>, metrics: Option<MetricsMessage>) {
         match self {
             Self::Off => {}
             Self::Memory(all) => all.append(&mut objects),
+            Self::Metrics(all) => all.extend(metrics),
             Self::File { writer, failure, .. } => {
                 if failure.is_none() {
                     *failure = write_lines(writer, &objects).err();
@@ -206,7 +262,7 @@ impl Recorder {
                 Some(source) => Err(SinkError::Record { path: path.clone(), source }),
                 None => Ok(()),
             },
-            Self::Off | Self::Memory(_) => Ok(()),
+            Self::Off | Self::Memory(_) | Self::Metrics(_) => Ok(()),
         }
     }
 }

@@ -3,6 +3,7 @@
 pub(super) mod messages;
 
 use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use otel_arrow_dfe_pdata::Producer;
@@ -19,6 +20,7 @@ use otel_arrow_dfe_pdata::proto::opentelemetry::collector::metrics::v1::{
 use otel_arrow_dfe_pdata::proto::opentelemetry::collector::trace::v1::{
     ExportTraceServiceRequest, trace_service_client::TraceServiceClient,
 };
+use prost::Message as _;
 use serde_json::json;
 use tonic::codec::CompressionEncoding;
 use tonic::codegen::tokio_stream;
@@ -33,7 +35,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn start(record: Recording) -> RunningSink {
     let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    Sink::start(SinkOptions { otap: any, otlp_grpc: any, record }).unwrap()
+    Sink::start(SinkOptions { otap: any, otlp_grpc: any, otlp_http: any, record }).unwrap()
 }
 
 /// Runs a client to its end.
@@ -249,7 +251,7 @@ fn flipped_bytes() {
         for at in (0..good.arrow_payloads[payload].record.len()).step_by(3) {
             let mut batch = good.clone();
             batch.arrow_payloads[payload].record[at] ^= 0xff;
-            match decode::otap(&mut Default::default(), decode::Signal::Logs, batch, true) {
+            match decode::otap(&mut Default::default(), decode::Signal::Logs, batch, store::Keep::Objects) {
                 Ok(_) => arrived += 1,
                 Err(_) => refused += 1,
             }
@@ -310,4 +312,49 @@ fn waiting_and_stopping() {
         assert!(answers.message().await.is_err());
         assert!(std::net::TcpStream::connect(address).is_err(), "nobody listens any more");
     });
+}
+
+/// OTLP over HTTP: logs and spans are counted, metrics kept as they came; what is no request of OTLP is told and counted.
+#[test]
+fn otlp_over_http() {
+    let sink = start(Recording::Metrics);
+    let address = sink.addresses().otlp_http.unwrap();
+    let mut connection = std::net::TcpStream::connect(address).unwrap();
+    let mut post = |path: &str, kind: &str, body: &[u8]| {
+        let length = body.len();
+        let head =
+            format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n");
+        connection.write_all(&[head.as_bytes(), body].concat()).unwrap();
+        let mut answer = Vec::new();
+        // One answer is one write of the sink.
+        let mut part = [0; 4_096];
+        let length = connection.read(&mut part).unwrap();
+        answer.extend_from_slice(&part[..length]);
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    let protobuf = "application/x-protobuf";
+    let logs = ExportLogsServiceRequest { resource_logs: logs(0..5) }.encode_to_vec();
+    let points = ExportMetricsServiceRequest { resource_metrics: metrics(2) }.encode_to_vec();
+    let spans = ExportTraceServiceRequest { resource_spans: spans(3) }.encode_to_vec();
+    for (path, body) in [("/v1/logs", &logs), ("/v1/metrics", &points), ("/v1/traces", &spans)] {
+        assert!(post(path, protobuf, body).starts_with("HTTP/1.1 200"), "{path}");
+    }
+    let counts = sink.counts();
+    assert_eq!((counts.logs, counts.points, counts.spans, counts.requests), (5, 2, 3, 3));
+    assert_eq!(counts.wire_bytes, (logs.len() + points.len() + spans.len()) as u64);
+    for (number, (path, kind, body, expected)) in [
+        ("/v1/profiles", protobuf, &logs[..], "404"),
+        ("/v1/logs", "application/json", b"{}", "415"),
+        ("/v1/metrics", protobuf, b"\x7f\x7f\x7f", "400"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert!(post(path, kind, body).starts_with(&format!("HTTP/1.1 {expected}")), "{path}");
+        assert_eq!(sink.counts().decode_errors, number as u64 + 1);
+    }
+    let kept: Vec<_> = sink.take_metrics().into_iter().map(|message| message.into_metrics().unwrap()).collect();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(kept[0].resource_metrics, metrics(2));
+    assert!(sink.records().is_empty() && sink.take_metrics().is_empty());
 }
