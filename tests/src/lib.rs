@@ -30,6 +30,7 @@ mod rsyslog;
 mod scene;
 mod schema;
 mod sender;
+mod shipped;
 mod sink;
 mod wait;
 
@@ -51,5 +52,6 @@ pub use rsyslog::Rsyslog;
 pub use scene::Scene;
 pub use schema::{Schema, protocol};
 pub use sender::Sender;
+pub use shipped::{shipped, with_named_ports};
 pub use sink::{Caught, Sink};
 pub use wait::{PATIENCE, wait_for, wait_until};

@@ -12,6 +12,8 @@ const GROUND: &[&str] =
 const COLUMNS: &str = "catchment-columns";
 const DELIVERY: &str = "catchment-delivery";
 const ENGINE_PREFIX: &str = "otel-arrow-dfe-";
+/// Arithmetic that is published with the engine, without dependencies of its own: bucket indexes of histograms.
+const ARITHMETIC: &str = "otel-arrow-dfe-expohisto";
 /// The engine's data model, which is not the engine.
 const DATA_MODEL: &[&str] = &["otel-arrow-dfe-pdata", "otel-arrow-dfe-pdata-views"];
 
@@ -83,7 +85,8 @@ fn may_use_library(name: &str, library: &str) -> bool {
     let data_model = DATA_MODEL.contains(&library);
     match name {
         ground if GROUND.contains(&ground) => {
-            !is_runtime(library) && !is_arrow(library) && !library.starts_with(ENGINE_PREFIX)
+            let is_engine = library.starts_with(ENGINE_PREFIX) && library != ARITHMETIC;
+            !is_runtime(library) && !is_arrow(library) && !is_engine
         }
         COLUMNS => !is_runtime(library) && (data_model || !library.starts_with(ENGINE_PREFIX)),
         DELIVERY | "catchment-loadgen" | "catchment-bench" => data_model || !library.starts_with(ENGINE_PREFIX),
