@@ -25,7 +25,7 @@ const LAST_WORDS: usize = 20;
 /// Log of the engine, in its folder.
 const LOG: &str = "engine.log";
 
-/// A running engine, alone on [`ENGINE_CORE`]. Dropping it kills it.
+/// A running engine, on one core. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Engine {
     child: Child,
@@ -51,9 +51,19 @@ impl Listening {
 }
 
 impl Engine {
-    /// Starts the engine with a configuration, to which the address of its admin server is added, and waits until it is
-    /// ready and listens on all of `listening`.
-    pub(crate) fn start(binary: &Path, mut config: Value, listening: &[Listening]) -> Result<Self, ProcessError> {
+    /// Starts the engine alone on [`ENGINE_CORE`], as [`start_on`](Self::start_on) does.
+    pub(crate) fn start(binary: &Path, config: Value, listening: &[Listening]) -> Result<Self, ProcessError> {
+        Self::start_on(ENGINE_CORE, binary, config, listening)
+    }
+
+    /// Starts the engine on a core, with a configuration to which the address of its admin server is added, and waits until
+    /// it is ready and listens on all of `listening`.
+    pub(crate) fn start_on(
+        core: usize,
+        binary: &Path,
+        mut config: Value,
+        listening: &[Listening],
+    ) -> Result<Self, ProcessError> {
         let admin = free_address()?;
         config["engine"]["http_admin"] = json!({ "bind_address": admin });
         let folder = tempfile::tempdir().map_err(ProcessError::io("make a folder for the engine"))?;
@@ -67,7 +77,7 @@ impl Engine {
         let _ = command.stdin(Stdio::null()).stdout(log).stderr(log_again);
 
         // The child inherits the core of this thread.
-        pin(ENGINE_CORE)?;
+        pin(core)?;
         let started = command.spawn();
         pin(LOAD_CORE)?;
         let child = started.map_err(|source| ProcessError::Start { binary: binary.to_owned(), source })?;

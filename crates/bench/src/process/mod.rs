@@ -14,7 +14,7 @@ pub(crate) use collector::Collector;
 pub(crate) use cores::{ENGINE_CORE, LOAD_CORE, pin, put_first};
 pub(crate) use engine::{Engine, Listening, free_address};
 pub(crate) use metrics::{MAIN, Metrics};
-pub(crate) use proc::{cpu_model, tcp_unread, thread_time, udp_drops, udp_receive_buffer, udp_unread};
+pub(crate) use proc::{cpu_model, resident_mib, tcp_unread, thread_time, udp_drops, udp_receive_buffer, udp_unread};
 pub(crate) use window::{Cost, Window};
 
 /// A process could not be started, watched or stopped.

@@ -41,6 +41,11 @@ pub(super) fn memory(id: u32) -> Result<Memory, ProcessError> {
     parse_memory(&text).ok_or(ProcessError::Proc { path, what: "VmHWM and VmRSS" })
 }
 
+/// Resident size of this process, in MiB.
+pub(crate) fn resident_mib() -> Result<f64, ProcessError> {
+    memory(std::process::id()).map(|memory| memory.rss_mib)
+}
+
 fn parse_memory(status: &str) -> Option<Memory> {
     let mib = |key: &str| {
         let value = status.lines().find_map(|line| line.strip_prefix(key))?;

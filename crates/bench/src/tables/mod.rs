@@ -5,6 +5,8 @@ mod ipfix_udp;
 mod messages;
 mod numbers;
 mod pipelines;
+mod quantile_core;
+mod quantile_pipeline;
 mod rounds;
 mod syslog;
 
@@ -22,6 +24,10 @@ pub(crate) enum Table {
     IpfixDecode,
     /// Flow records over UDP, beside nfcapd and nfacctd.
     IpfixUdp,
+    /// Sketches and exact quantiles, beside other crates.
+    QuantileCore,
+    /// Quantiles in one process and in four, from sketches and from all values, beside what ASAPCollector published.
+    QuantilePipeline,
 }
 
 /// How to measure.
@@ -52,8 +58,8 @@ impl Table {
     /// Whether it starts the engine.
     pub(crate) fn needs_engine(self) -> bool {
         match self {
-            Self::Syslog | Self::IpfixUdp => true,
-            Self::IpfixDecode => false,
+            Self::Syslog | Self::IpfixUdp | Self::QuantilePipeline => true,
+            Self::IpfixDecode | Self::QuantileCore => false,
         }
     }
 
@@ -71,6 +77,8 @@ impl Table {
             Self::Syslog => syslog::measure(setup, rows),
             Self::IpfixDecode => ipfix_decode::measure(setup, rows),
             Self::IpfixUdp => ipfix_udp::measure(setup, rows),
+            Self::QuantileCore => quantile_core::measure(setup, rows),
+            Self::QuantilePipeline => quantile_pipeline::measure(setup, rows),
         }
     }
 }

@@ -22,12 +22,19 @@ pub(super) struct Plan<'a, S> {
     case: &'a str,
     sides: Vec<S>,
     rounds: usize,
+    /// Whether each run is told to whoever waits.
+    tell: bool,
 }
 
 impl<'a, S: Side> Plan<'a, S> {
     /// Every side so many times as a table is worth, once if it is to be quick.
     pub(super) fn new(setup: &Setup, case: &'a str, sides: Vec<S>) -> Self {
-        Self { case, sides, rounds: if setup.quick { 1 } else { ROUNDS } }
+        Self { case, sides, rounds: if setup.quick { 1 } else { ROUNDS }, tell: true }
+    }
+
+    /// Every side so many times, which are over too soon to be told one by one.
+    pub(super) fn of_short_runs(case: &'a str, sides: Vec<S>, rounds: usize) -> Self {
+        Self { case, sides, rounds, tell: false }
     }
 }
 
@@ -44,7 +51,7 @@ pub(super) fn interleaved<S: Side, E: Display>(
     plan: &Plan<'_, S>,
     mut run: impl FnMut(S) -> Result<Numbers, E>,
 ) -> Measurements<S> {
-    let Plan { case, ref sides, rounds } = *plan;
+    let Plan { case, ref sides, rounds, tell } = *plan;
     let mut runs: Vec<(S, Vec<Numbers>)> = sides.iter().map(|side| (*side, Vec::new())).collect();
     for round in 0..rounds {
         let mut order: Vec<S> = runs.iter().map(|(side, _)| *side).collect();
@@ -55,7 +62,9 @@ pub(super) fn interleaved<S: Side, E: Display>(
         for side in order {
             match run(side) {
                 Ok(numbers) => {
-                    progress(&format!("{case}, {}, run {} of {rounds}: {numbers}", side.name(), round + 1));
+                    if tell {
+                        progress(&format!("{case}, {}, run {} of {rounds}: {numbers}", side.name(), round + 1));
+                    }
                     runs.iter_mut().filter(|(one, _)| *one == side).for_each(|(_, all)| all.push(numbers.clone()));
                 }
                 Err(error) => {
@@ -71,6 +80,16 @@ pub(super) fn interleaved<S: Side, E: Display>(
 }
 
 impl<S: Side> Measurements<S> {
+    /// Numbers that were found in another way.
+    pub(super) fn of_numbers(sides: Vec<(S, Numbers)>) -> Self {
+        Self { sides, failures: 0 }
+    }
+
+    /// Sides that have numbers.
+    pub(super) fn sides(&self) -> impl Iterator<Item = S> {
+        self.sides.iter().map(|(side, _)| *side)
+    }
+
     /// Sides that failed.
     pub(super) fn failures(&self) -> usize {
         self.failures
@@ -145,7 +164,7 @@ mod tests {
     const ALL: [Contender; 3] = [Contender::Ours, Contender::Second, Contender::Third];
 
     fn plan(rounds: usize) -> Plan<'static, Contender> {
-        Plan { case: "case", sides: ALL.to_vec(), rounds }
+        Plan { case: "case", sides: ALL.to_vec(), rounds, tell: true }
     }
 
     fn rows(measured: &Measurements<Contender>) -> Vec<Value> {
