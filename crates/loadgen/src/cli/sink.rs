@@ -1,11 +1,14 @@
 //! The command that receives.
 
+mod script;
+
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use catchment_loadgen::sink::script::Protocol;
 use catchment_loadgen::sink::{Interrupter, Recording, Sink, SinkOptions, WaitError};
 use clap::Args;
 use humantime_serde::re::humantime;
@@ -37,22 +40,33 @@ pub(super) struct SinkArgs {
     /// Ends after this time, such as 30s; without it after 30s if something is expected, else never.
     #[arg(long, value_parser = humantime::parse_duration)]
     timeout: Option<Duration>,
+    #[command(flatten)]
+    script: script::ScriptArgs,
 }
 
 pub(super) fn run(args: SinkArgs) -> Result<ExitCode, CliError> {
+    let protocols =
+        [(args.otlp_grpc, Protocol::OtlpGrpc), (args.otlp_http, Protocol::OtlpHttp), (args.otap, Protocol::Otap)];
+    let protocols: Vec<_> = protocols.into_iter().filter_map(|(address, protocol)| address.map(|_| protocol)).collect();
+    let script = args.script.script(&protocols)?;
     let sink = Sink::start(SinkOptions {
         otap: args.otap,
         otlp_grpc: args.otlp_grpc,
         otlp_http: args.otlp_http,
         record: args.record.map_or(Recording::Off, Recording::File),
+        script,
+        order: args.script.order(),
     })?;
     interrupt_on_signals(sink.interrupter())?;
     print(&json!({ "listening": sink.addresses() }))?;
 
     let timeout = args.timeout.unwrap_or(if args.expect.is_some() { DEFAULT_TIMEOUT } else { Duration::MAX });
     let waited = sink.wait_for(args.expect.unwrap_or(u64::MAX), timeout);
-    let counts = sink.stop()?;
+    let (counts, report) = sink.stop_with_report()?;
     print(&counts)?;
+    if let Some(report) = report {
+        args.script.tell(&report)?;
+    }
 
     let met = match (args.expect, waited) {
         (Some(_), Err(error @ (WaitError::TimedOut { .. } | WaitError::Interrupted { .. }))) => {

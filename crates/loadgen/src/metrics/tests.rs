@@ -35,7 +35,7 @@ fn options(protocol: MetricsProtocol, shape: MetricsShape) -> MetricsOptions {
 fn start() -> RunningSink {
     let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     let record = Recording::Metrics;
-    Sink::start(SinkOptions { otap: any, otlp_grpc: any, otlp_http: any, record }).unwrap()
+    Sink::start(SinkOptions { otap: any, otlp_grpc: any, otlp_http: any, record, ..SinkOptions::default() }).unwrap()
 }
 
 fn address(sink: &RunningSink, protocol: MetricsProtocol) -> SocketAddr {
@@ -174,7 +174,7 @@ fn refused_over_http() {
     let requests = Requests::encode(&corpus(10), &one).unwrap();
     let partial = ExportMetricsPartialSuccess { rejected_data_points: 4, error_message: "too old".to_owned() };
     let partial = ExportMetricsServiceResponse { partial_success: Some(partial) }.encode_to_vec();
-    let status = RpcStatus { message: "no room".to_owned() }.encode_to_vec();
+    let status = RpcStatus { message: "no room".to_owned(), ..RpcStatus::default() }.encode_to_vec();
     for (answer, expected) in [
         (http_answer("429 Too Many Requests", b"slow down"), "429 Too Many Requests: slow down"),
         (http_answer("503 Service Unavailable", &status), "no room"),

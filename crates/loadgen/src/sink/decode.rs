@@ -5,17 +5,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use catchment_columns::{ColumnsError, json};
 use otel_arrow_dfe_pdata::otap::from_record_messages;
 use otel_arrow_dfe_pdata::proto::opentelemetry::arrow::v1::BatchArrowRecords;
-use otel_arrow_dfe_pdata::{Consumer, OtapArrowRecords, error::Error};
+use otel_arrow_dfe_pdata::{Consumer, OtapArrowRecords, OtlpProtoBytes, TryFromWithOptions as _, error::Error};
+use serde::{Deserialize, Serialize};
 
 use super::MAX_MESSAGE_BYTES;
 use super::ipc::{self, IpcError};
 use super::store::{Arrival, Keep, MetricsMessage};
 
-/// What a stream of OTAP carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Signal {
+/// What a request or a stream carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signal {
+    /// Log records.
     Logs,
+    /// Data points.
     Metrics,
+    /// Spans.
     Traces,
 }
 
@@ -61,6 +66,20 @@ pub(super) fn otap(
             }
         }
         Ok(arrival)
+    }))
+    .unwrap_or(Err(DecodeError::Panic))
+}
+
+/// Decodes the next batch of a stream to a request of OTLP. After an error the consumer has lost track of the stream.
+pub(super) fn otap_to_otlp(
+    consumer: &mut Consumer,
+    signal: Signal,
+    batch: BatchArrowRecords,
+) -> Result<OtlpProtoBytes, DecodeError> {
+    // As in `otap`.
+    catch_unwind(AssertUnwindSafe(|| {
+        let records = otap_records(consumer, signal, batch)?;
+        Ok(OtlpProtoBytes::try_from_with_default(records)?)
     }))
     .unwrap_or(Err(DecodeError::Panic))
 }

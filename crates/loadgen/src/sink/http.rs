@@ -1,4 +1,4 @@
-//! OTLP over HTTP/1.1: binary protobuf, not compressed.
+//! OTLP over HTTP/1.1: binary protobuf, plain or compressed.
 
 use std::convert::Infallible;
 use std::net::TcpListener;
@@ -15,13 +15,14 @@ use hyper_util::rt::TokioIo;
 use prost::Message;
 use tonic::Status;
 
+use super::encoding::Encoding;
 use super::services::Receiver;
 use super::store::Store;
 use super::{MAX_MESSAGE_BYTES, SinkError};
 use crate::protobuf::{CONTENT_TYPE_PROTOBUF, METRICS_PATH, RpcStatus};
 
-const LOGS_PATH: &str = "/v1/logs";
-const TRACES_PATH: &str = "/v1/traces";
+pub(super) const LOGS_PATH: &str = "/v1/logs";
+pub(super) const TRACES_PATH: &str = "/v1/traces";
 
 /// Ends only if serving fails.
 pub(super) async fn serve(listener: Option<TcpListener>, store: &Arc<Store>) -> Result<(), SinkError> {
@@ -49,7 +50,7 @@ async fn answer(request: Request<Incoming>, store: &Arc<Store>) -> Result<Respon
         Ok(()) => (StatusCode::OK, Bytes::new()),
         Err((code, message)) => {
             store.add_decode_error();
-            (code, RpcStatus { message }.encode_to_vec().into())
+            (code, RpcStatus { message, ..RpcStatus::default() }.encode_to_vec().into())
         }
     };
     let mut response = Response::new(Full::new(body));
@@ -67,12 +68,13 @@ async fn take(request: Request<Incoming>, store: &Arc<Store>) -> Result<(), (Sta
     if headers.get(CONTENT_TYPE).is_none_or(|kind| kind != CONTENT_TYPE_PROTOBUF) {
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("expected a body of {CONTENT_TYPE_PROTOBUF}")));
     }
-    if headers.contains_key(CONTENT_ENCODING) {
-        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected a body that is not compressed".to_owned()));
-    }
+    let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
+    let encoding = Encoding::from_name(encoding)
+        .ok_or_else(|| (StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected gzip, zstd or identity".to_owned()))?;
     let body = Limited::new(request.into_body(), MAX_MESSAGE_BYTES).collect().await;
     let body = body.map_err(|error| (StatusCode::PAYLOAD_TOO_LARGE, error.to_string()))?.to_bytes();
     store.add_wire_bytes(body.len());
+    let body = encoding.decompress(body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
     let receiver = Receiver::new(Arc::clone(store));
     match path.as_str() {
         LOGS_PATH => receiver.logs(decoded(body)?).map_err(refused),

@@ -1,9 +1,12 @@
 //! A sink for what exporters send: it decodes everything, counts it, answers that all is well, and keeps a record if
 //! asked to.
 //!
-//! It speaks OTAP (the three Arrow streams) and OTLP over gRPC, plain or compressed with zstd or gzip, and OTLP over
-//! HTTP/1.1 (binary protobuf, plain); all without TLS.
+//! It speaks OTAP (the three Arrow streams) and OTLP over gRPC, and OTLP over HTTP/1.1 (binary protobuf), plain or
+//! compressed with zstd or gzip; all without TLS.
 //! [`Sink::start`] serves from a thread of its own, so that tests and benches can use it in their own process.
+//!
+//! With a [`script`] it does what the script says instead: it answers late, wrongly or not at all, and ends
+//! streams and connections. Then it also follows the order of the items of each key: see [`RunningSink::script_report`].
 //!
 //! A batch that cannot be decoded is counted in [`Counts::decode_errors`] and refused; a sink is there to find out, so
 //! it never stops because of what it gets. It is not a backend: nothing is stored beyond the record, and it never
@@ -23,9 +26,13 @@
 //! ```
 
 mod decode;
+mod encoding;
 mod http;
 mod ipc;
+mod ledger;
 mod measured;
+pub mod script;
+mod scripted;
 mod serve;
 mod services;
 mod store;
@@ -41,6 +48,9 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use ledger::Ledger;
+pub use ledger::{KeyReport, OrderOptions, Outcome, RequestReport, ScriptReport, Totals};
+use script::{ScriptError, SinkScript};
 pub use store::{Counts, MetricsMessage, WaitError};
 use store::{Recorder, Store};
 
@@ -58,6 +68,10 @@ pub struct SinkOptions {
     pub otlp_http: Option<SocketAddr>,
     /// What to keep of each item.
     pub record: Recording,
+    /// What to do with which request. Also an empty script follows the order of items, which costs more than counting.
+    pub script: Option<SinkScript>,
+    /// How the order of items is told, if there is a script.
+    pub order: OrderOptions,
 }
 
 /// What a sink keeps of each log record and number point, beside the counts. Spans, histograms and summaries are
@@ -115,6 +129,9 @@ pub enum SinkError {
     /// The thread or its runtime could not be made, or serving ended by itself.
     #[error("the sink does not run: {0}")]
     Serve(String),
+    /// The script is wrong.
+    #[error("{0}")]
+    Script(#[from] ScriptError),
     /// Records that are not what OTLP can say.
     #[error("records cannot be converted to OTLP: {0}")]
     Convert(String),
@@ -129,10 +146,14 @@ impl Sink {
     ///
     /// # Errors
     ///
-    /// [`SinkError`] if there is no address, one cannot be listened on, or the record file cannot be made.
+    /// [`SinkError`] if there is no address, one cannot be listened on, the record file cannot be made, or the script is
+    /// wrong.
     pub fn start(options: SinkOptions) -> Result<RunningSink, SinkError> {
         if options.otap.is_none() && options.otlp_grpc.is_none() && options.otlp_http.is_none() {
             return Err(SinkError::NoAddress);
+        }
+        if let Some(script) = &options.script {
+            script.check()?;
         }
         let otap = options.otap.map(listen).transpose()?;
         let otlp_grpc = options.otlp_grpc.map(listen).transpose()?;
@@ -143,6 +164,7 @@ impl Sink {
             otlp_http: otlp_http.as_ref().map(|(_, address)| *address),
         };
         let store = Arc::new(Store::new(Recorder::new(options.record)?));
+        let ledger = options.script.map(|script| Arc::new(Ledger::new(script, options.order)));
         let (stop, stopped) = oneshot::channel();
         let listeners = serve::Listeners {
             otap: otap.map(|(listener, _)| listener),
@@ -150,11 +172,12 @@ impl Sink {
             otlp_http: otlp_http.map(|(listener, _)| listener),
         };
         let served = Arc::clone(&store);
+        let script = ledger.clone();
         let thread = std::thread::Builder::new()
             .name("sink".into())
-            .spawn(move || serve::run(listeners, &served, stopped))
+            .spawn(move || serve::run(listeners, &served, script, stopped))
             .map_err(|error| SinkError::Serve(error.to_string()))?;
-        Ok(RunningSink { addresses, store, running: Some(Serving { stop, thread }) })
+        Ok(RunningSink { addresses, store, ledger, running: Some(Serving { stop, thread }) })
     }
 }
 
@@ -173,6 +196,7 @@ fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), SinkError> {
 pub struct RunningSink {
     addresses: Addresses,
     store: Arc<Store>,
+    ledger: Option<Arc<Ledger>>,
     running: Option<Serving>,
 }
 
@@ -224,6 +248,28 @@ impl RunningSink {
         self.store.take_metrics()
     }
 
+    /// What came and what was done with it so far, if there is a script.
+    #[must_use]
+    pub fn script_report(&self) -> Option<ScriptReport> {
+        Some(self.ledger.as_ref()?.report())
+    }
+
+    /// The sums of [`script_report`](Self::script_report), which cost little.
+    #[must_use]
+    pub fn script_totals(&self) -> Option<Totals> {
+        Some(self.ledger.as_ref()?.totals())
+    }
+
+    /// Blocks until the totals are `enough`, at most for `timeout`, and gives those at that time and whether they were
+    /// enough. Without a script they are all zero.
+    #[must_use]
+    pub fn wait_for_totals(&self, enough: impl Fn(&Totals) -> bool, timeout: Duration) -> (Totals, bool) {
+        match &self.ledger {
+            Some(ledger) => ledger.wait(enough, timeout),
+            None => (Totals::default(), enough(&Totals::default())),
+        }
+    }
+
     /// Stops listening, cuts the connections, and gives the final counts.
     ///
     /// # Errors
@@ -233,6 +279,18 @@ impl RunningSink {
         self.end()?;
         self.store.finish_record()?;
         Ok(self.store.counts())
+    }
+
+    /// The same, with the final report if there is a script: what was under way counts as left by its
+    /// client.
+    ///
+    /// # Errors
+    ///
+    /// As [`stop`](Self::stop).
+    pub fn stop_with_report(mut self) -> Result<(Counts, Option<ScriptReport>), SinkError> {
+        self.end()?;
+        self.store.finish_record()?;
+        Ok((self.store.counts(), self.script_report()))
     }
 
     fn end(&mut self) -> Result<(), SinkError> {

@@ -16,10 +16,11 @@ use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
+use super::ledger::Ledger;
 use super::measured::Measured;
 use super::services::Receiver;
 use super::store::Store;
-use super::{MAX_MESSAGE_BYTES, SinkError, http};
+use super::{MAX_MESSAGE_BYTES, SinkError, http, scripted};
 
 /// HTTP/2 window: large, so that the sink is never what holds an exporter back.
 const WINDOW_BYTES: u32 = 8 * 1024 * 1024;
@@ -45,9 +46,22 @@ macro_rules! service {
 }
 
 /// Serves until `stopped` is sent or dropped; connections that are open then are cut.
-pub(super) fn run(listeners: Listeners, store: &Arc<Store>, stopped: oneshot::Receiver<()>) -> Result<(), SinkError> {
+pub(super) fn run(
+    listeners: Listeners,
+    store: &Arc<Store>,
+    script: Option<Arc<Ledger>>,
+    stopped: oneshot::Receiver<()>,
+) -> Result<(), SinkError> {
     let failed = |error: &dyn std::fmt::Display| SinkError::Serve(error.to_string());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| failed(&error))?;
+    if let Some(ledger) = script {
+        return runtime.block_on(async {
+            tokio::select! {
+                _ = stopped => Ok(()),
+                result = scripted::serve(listeners, Arc::clone(store), ledger) => result,
+            }
+        });
+    }
     let otap = Routes::new(service!(ArrowLogsServiceServer, store))
         .add_service(service!(ArrowMetricsServiceServer, store))
         .add_service(service!(ArrowTracesServiceServer, store));

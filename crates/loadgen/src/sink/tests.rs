@@ -1,6 +1,6 @@
 //! A real sink, real connections, and what exporters send: plain, compressed, and broken.
 
-pub(super) mod messages;
+pub(in crate::sink) mod messages;
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -31,24 +31,24 @@ use super::*;
 use messages::{Broken, logs, logs_batch, metrics, metrics_batch, spans, spans_batch};
 
 /// Generous: it is only used up when something is broken.
-const TIMEOUT: Duration = Duration::from_secs(20);
+pub(in crate::sink) const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn start(record: Recording) -> RunningSink {
     let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    Sink::start(SinkOptions { otap: any, otlp_grpc: any, otlp_http: any, record }).unwrap()
+    Sink::start(SinkOptions { otap: any, otlp_grpc: any, otlp_http: any, record, ..SinkOptions::default() }).unwrap()
 }
 
 /// Runs a client to its end.
-fn client<T>(work: impl Future<Output = T>) -> T {
+pub(in crate::sink) fn client<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-async fn connect(address: Option<SocketAddr>) -> Channel {
+pub(in crate::sink) async fn connect(address: Option<SocketAddr>) -> Channel {
     Channel::from_shared(format!("http://{}", address.unwrap())).unwrap().connect().await.unwrap()
 }
 
 /// Sends batches on one stream and gives all answers.
-async fn send_logs(
+pub(in crate::sink) async fn send_logs(
     mut client: ArrowLogsServiceClient<Channel>,
     batches: Vec<BatchArrowRecords>,
 ) -> Result<Vec<BatchStatus>, Status> {
@@ -353,6 +353,10 @@ fn otlp_over_http() {
         assert!(post(path, kind, body).starts_with(&format!("HTTP/1.1 {expected}")), "{path}");
         assert_eq!(sink.counts().decode_errors, number as u64 + 1);
     }
+    let compressed = zstd::encode_all(&spans[..], 1).unwrap();
+    let zstd = "application/x-protobuf\r\ncontent-encoding: zstd";
+    assert!(post("/v1/traces", zstd, &compressed).starts_with("HTTP/1.1 200"));
+    assert_eq!(sink.counts().spans, 6);
     let kept: Vec<_> = sink.take_metrics().into_iter().map(|message| message.into_metrics().unwrap()).collect();
     assert_eq!(kept.len(), 1);
     assert_eq!(kept[0].resource_metrics, metrics(2));

@@ -23,7 +23,7 @@ mod faults;
 mod file;
 mod ipfix;
 mod pace;
-mod random;
+pub(crate) mod random;
 mod send;
 mod sonic;
 mod syslog;

@@ -2,15 +2,15 @@
 
 /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). Not for secrets.
 #[derive(Debug, Clone)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// 64 random bits.
-    pub(super) fn bits(&mut self) -> u64 {
+    pub(crate) fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,7 +19,7 @@ impl Random {
     }
 
     /// A number of `low..=high`; `low` when the range is empty.
-    pub(super) fn range(&mut self, low: u64, high: u64) -> u64 {
+    pub(crate) fn range(&mut self, low: u64, high: u64) -> u64 {
         let width = high.saturating_sub(low).saturating_add(1);
         // The high half of the product spreads 64 random bits over the width.
         let scaled = (u128::from(self.bits()) * u128::from(width)) >> 64;
@@ -27,13 +27,13 @@ impl Random {
     }
 
     /// One of `items`, which must not be empty.
-    pub(super) fn choice<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+    pub(crate) fn choice<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.range(0, items.len() as u64 - 1) as usize]
     }
 
     /// A number of at least `scale` with a long tail: doubled again and again, with a chance of one half each time, at
     /// most `doublings` times, then spread evenly up to the next doubling.
-    pub(super) fn long_tail(&mut self, scale: u64, doublings: u32) -> u64 {
+    pub(crate) fn long_tail(&mut self, scale: u64, doublings: u32) -> u64 {
         let low = scale << self.bits().trailing_zeros().min(doublings);
         self.range(low, 2 * low - 1)
     }

@@ -35,7 +35,7 @@ fn scope() -> Option<InstrumentationScope> {
 }
 
 /// Numbered log records.
-pub(super) fn logs(numbers: Range<u64>) -> Vec<ResourceLogs> {
+pub(in crate::sink) fn logs(numbers: Range<u64>) -> Vec<ResourceLogs> {
     let log_records = numbers
         .map(|number| LogRecord {
             time_unix_nano: DEFAULT_START_UNIX_NANO + number,
@@ -54,7 +54,7 @@ pub(super) fn logs(numbers: Range<u64>) -> Vec<ResourceLogs> {
 }
 
 /// A gauge with the values 0.5, 1.5 and so on.
-pub(super) fn metrics(points: u32) -> Vec<ResourceMetrics> {
+pub(in crate::sink) fn metrics(points: u32) -> Vec<ResourceMetrics> {
     let data_points = (0..points)
         .map(|number| NumberDataPoint {
             time_unix_nano: DEFAULT_START_UNIX_NANO,
@@ -69,7 +69,7 @@ pub(super) fn metrics(points: u32) -> Vec<ResourceMetrics> {
 }
 
 /// Numbered spans.
-pub(super) fn spans(count: u8) -> Vec<ResourceSpans> {
+pub(in crate::sink) fn spans(count: u8) -> Vec<ResourceSpans> {
     let spans = (0..count)
         .map(|number| Span {
             trace_id: vec![7; 16],
@@ -88,16 +88,16 @@ pub(in crate::sink) fn logs_batch(numbers: Range<u64>) -> OtapArrowRecords {
     encode_logs_otap_batch(&LogsData { resource_logs: logs(numbers) }).unwrap()
 }
 
-pub(super) fn metrics_batch(points: u32) -> OtapArrowRecords {
+pub(in crate::sink) fn metrics_batch(points: u32) -> OtapArrowRecords {
     encode_metrics_otap_batch(&MetricsData { resource_metrics: metrics(points) }).unwrap()
 }
 
-pub(super) fn spans_batch(count: u8) -> OtapArrowRecords {
+pub(in crate::sink) fn spans_batch(count: u8) -> OtapArrowRecords {
     encode_spans_otap_batch(&TracesData { resource_spans: spans(count) }).unwrap()
 }
 
 /// Size of the protobuf of a batch without headers, counted by hand (all its fields but the id are length-delimited).
-pub(super) fn encoded_len(batch: &BatchArrowRecords) -> usize {
+pub(in crate::sink) fn encoded_len(batch: &BatchArrowRecords) -> usize {
     let varint = |value: u64| (64 - (value | 1).leading_zeros() as usize).div_ceil(7);
     let delimited = |length: usize| if length == 0 { 0 } else { 1 + varint(length as u64) + length };
     let number = |value: u64| if value == 0 { 0 } else { 1 + varint(value) };
@@ -111,7 +111,7 @@ pub(super) fn encoded_len(batch: &BatchArrowRecords) -> usize {
 
 /// A connection that changes requests.
 #[derive(Debug, Clone)]
-pub(super) struct Broken {
+pub(in crate::sink) struct Broken {
     channel: Channel,
     encoding: Option<&'static str>,
     body: Option<&'static str>,
@@ -119,12 +119,12 @@ pub(super) struct Broken {
 
 impl Broken {
     /// Claims another compression than there is.
-    pub(super) fn rename_encoding(channel: Channel, encoding: &'static str) -> Self {
+    pub(in crate::sink) fn rename_encoding(channel: Channel, encoding: &'static str) -> Self {
         Self { channel, encoding: Some(encoding), body: None }
     }
 
     /// Sends this as the only message, uncompressed, whatever the client wanted to send.
-    pub(super) fn replace_body(channel: Channel, body: &'static str) -> Self {
+    pub(in crate::sink) fn replace_body(channel: Channel, body: &'static str) -> Self {
         Self { channel, encoding: None, body: Some(body) }
     }
 }
