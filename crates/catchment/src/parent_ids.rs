@@ -16,8 +16,9 @@ const SYSLOG: &str = "urn:catchment:receiver:syslog";
 const IPFIX: &str = "urn:catchment:receiver:ipfix";
 
 /// Nodes that hand batches on as they are, or look at the encoding of their ids; of logs and of metrics.
-const UNDERSTANDING: [&str; 11] = [
+const UNDERSTANDING: [&str; 12] = [
     "urn:catchment:exporter:console_table",
+    LANES,
     "urn:catchment:processor:quantile",
     "urn:otel:exporter:noop",
     OTAP,
@@ -30,8 +31,10 @@ const UNDERSTANDING: [&str; 11] = [
     "urn:otel:processor:type_router",
 ];
 
-/// The node that gains by it. Those that give OTLP have to undo the encoding.
+/// A node that gains by it. Those that give OTLP have to undo the encoding.
 const OTAP: &str = "urn:otel:exporter:otap";
+/// One that gains by it if it speaks OTAP: rows come in the order that takes the fewest bytes.
+const LANES: &str = "urn:catchment:exporter:lanes";
 
 /// The engine's batch processor decodes ids before it merges batches, but not before it cuts them: then it gives attributes
 /// to the wrong records.
@@ -57,7 +60,7 @@ fn changed(pipeline: &PipelineConfig) -> Option<PipelineConfig> {
         .map(|(id, _)| id.to_string())
         .filter(|id| {
             let nodes = behind(pipeline, id);
-            nodes.iter().all(|node| understands(node)) && nodes.iter().any(|node| node.r#type.as_ref() == OTAP)
+            nodes.iter().all(|node| understands(node)) && nodes.iter().any(|node| gains(node))
         })
         .collect();
     if receivers.is_empty() {
@@ -88,6 +91,14 @@ fn leaves_choice(node: &NodeUserConfig) -> bool {
         _ => false,
     };
     has_choice && config.is_object() && is("parent_ids", &["auto"]) && is("emit", &["records"])
+}
+
+fn gains(node: &NodeUserConfig) -> bool {
+    match node.r#type.as_ref() {
+        OTAP => true,
+        LANES => node.config.get("protocol").is_some_and(|protocol| protocol == "otap"),
+        _ => false,
+    }
 }
 
 fn understands(node: &NodeUserConfig) -> bool {
@@ -168,6 +179,18 @@ mod tests {
         assert_eq!(chosen(TCP, &["processor:batch", "exporter:console"]), Value::Null);
         assert_eq!(chosen(TCP, &["processor:debug", "exporter:otap"]), Value::Null);
         assert_eq!(chosen(TCP, &["exporter:otlp_grpc"]), Value::Null);
+    }
+
+    /// Lanes gain if they speak OTAP, and understand in any case.
+    #[test]
+    fn lanes() {
+        let node = |protocol: &str| {
+            let config = json!({ "type": LANES, "config": { "protocol": protocol } });
+            serde_json::from_value::<NodeUserConfig>(config).expect("a node")
+        };
+        for (protocol, expected) in [("otap", true), ("otlp_grpc", false), ("otlp_http", false)] {
+            assert_eq!((gains(&node(protocol)), understands(&node(protocol))), (expected, true), "{protocol}");
+        }
     }
 
     /// A batch processor that may cut batches does not understand.

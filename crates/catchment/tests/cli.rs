@@ -43,7 +43,7 @@ fn components_are_listed() {
     let listing = text(&output.stdout);
     let nodes: Vec<(&str, &str)> = listing.lines().skip(1).filter_map(|line| line.split_once("  ")).collect();
     let own = nodes.iter().take_while(|(urn, _)| urn.starts_with("urn:catchment:")).count();
-    for urn in ["receiver:syslog", "receiver:ipfix", "processor:quantile", "exporter:console_table"] {
+    for urn in ["receiver:syslog", "receiver:ipfix", "processor:quantile", "exporter:console_table", "exporter:lanes"] {
         let found = nodes[..own].iter().find(|(node, _)| *node == format!("urn:catchment:{urn}"));
         assert_eq!(found.map(|(_, version)| version.trim()), Some(env!("CARGO_PKG_VERSION")), "{urn} in {listing}");
     }

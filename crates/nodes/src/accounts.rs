@@ -120,6 +120,14 @@ pub fn take() -> Vec<Account> {
     accounts
 }
 
+/// Takes the first account on record that `fits`, and leaves those of other tests.
+#[cfg(test)]
+pub(crate) fn take_one(fits: impl Fn(&Account) -> bool) -> Option<Account> {
+    let mut closed = CLOSED.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = closed.iter().position(fits)?;
+    Some(closed.remove(at))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,10 +15,18 @@ pub(crate) fn invalid(error: impl Into<String>) -> Error {
 /// Names the key at fault (`tcp.framing`), what was found, and what is allowed.
 pub(crate) fn parse<T: DeserializeOwned>(config: &Value) -> Result<T, Error> {
     let config = if config.is_null() { Value::Object(serde_json::Map::new()) } else { config.clone() };
-    serde_path_to_error::deserialize(config).map_err(|error| {
+    parse_below("config", config)
+}
+
+/// Reads a part of a config that stands at `place`.
+///
+/// # Errors
+/// As for [`parse`].
+pub(crate) fn parse_below<T: DeserializeOwned>(place: &str, value: Value) -> Result<T, Error> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
-        invalid(if path == "." { format!("config: {inner}") } else { format!("config.{path}: {inner}") })
+        invalid(if path == "." { format!("{place}: {inner}") } else { format!("{place}.{path}: {inner}") })
     })
 }
 

@@ -6,6 +6,7 @@
 //! | `urn:catchment:receiver:ipfix` | [`receivers::ipfix`] |
 //! | `urn:catchment:processor:quantile` | [`processors::quantile`] |
 //! | `urn:catchment:exporter:console_table` | [`exporters::console_table`] |
+//! | `urn:catchment:exporter:lanes` | [`exporters::lanes`] |
 //!
 //! and the codec `syslog-batch-v1` ([`codecs::syslog_batch`]).
 //!

@@ -1,3 +1,4 @@
 //! Exporters.
 
 pub mod console_table;
+pub mod lanes;
