@@ -164,6 +164,16 @@ impl Engine {
         assert!(self.process.is_running(), "the engine has ended: {}", self.process.stderr());
     }
 
+    /// Shuts a pipeline of the group `site` down with so many seconds for it, and waits until it has ended.
+    ///
+    /// # Panics
+    /// If the engine does not do it.
+    pub fn shut_down(&self, pipeline: &str, seconds: u64) {
+        let path = format!("/api/v1/groups/site/pipelines/{pipeline}/shutdown?wait=true&timeout_secs={seconds}");
+        let answer = http::post(self.address("admin"), &path, "", &[]).expect("an answer");
+        assert!(answer.status < 300, "{}: {}", answer.status, answer.body);
+    }
+
     /// Sends SIGTERM and waits for the drain.
     ///
     /// # Panics

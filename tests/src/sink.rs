@@ -16,6 +16,7 @@ pub struct Sink {
     record: PathBuf,
     otlp: SocketAddr,
     otap: SocketAddr,
+    otlp_http: SocketAddr,
     seen: Seen,
 }
 
@@ -54,6 +55,7 @@ impl Sink {
         let mut command = binaries::catchment_loadgen();
         let _ = command.arg("sink").arg("--record").arg(&record);
         let _ = command.arg("--otlp-grpc").arg(local(otlp_port).to_string()).args(["--otap", "127.0.0.1:0"]);
+        let _ = command.args(["--otlp-http", "127.0.0.1:0"]);
         let mut process = Process::start(&mut command);
         let listening: Value = wait_for("the sink says where it listens", || {
             assert!(process.is_running(), "the sink ended: {}", process.stderr());
@@ -63,7 +65,8 @@ impl Sink {
             let text = listening["listening"][kind].as_str();
             text.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("no {kind} address in {listening}"))
         };
-        Self { otlp: address("otlp_grpc"), otap: address("otap"), process, record, seen: Seen::default() }
+        let (otlp, otap, otlp_http) = (address("otlp_grpc"), address("otap"), address("otlp_http"));
+        Self { otlp, otap, otlp_http, process, record, seen: Seen::default() }
     }
 
     /// Port of OTLP over gRPC.
@@ -76,6 +79,12 @@ impl Sink {
     #[must_use]
     pub fn otap(&self) -> u16 {
         self.otap.port()
+    }
+
+    /// Port of OTLP over HTTP.
+    #[must_use]
+    pub fn otlp_http(&self) -> u16 {
+        self.otlp_http.port()
     }
 
     /// Waits until at least `count` records have come.

@@ -14,8 +14,15 @@ struct Shipped {
     sent: Option<(&'static str, &'static [u8])>,
     /// What it prints.
     prints: &'static [&'static str],
-    /// What is in a record that it delivers to the backend on port 4317.
+    /// What is in a record that it delivers to the backend on port 4317 or 4318.
     delivers: Option<&'static str>,
+    /// What the backend on port 4317 speaks.
+    backend: Backend,
+}
+
+enum Backend {
+    Otap,
+    Otlp,
 }
 
 /// An IPFIX message: a template of source address and octets, and one record.
@@ -26,26 +33,72 @@ const FLOW: &[u8] = &[
     1, 0, 0, 12, 192, 0, 2, 77, 0, 0, 3, 232,
 ];
 
+/// An OTLP request with one log record.
+const REQUEST: &[u8] = b"POST /v1/logs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n\
+    Content-Length: 25\r\n\r\n\x0a\x17\x12\x15\x12\x13\x2a\x11\x0a\x0fhello over HTTP";
+
 const SHIPPED: &[Shipped] = &[
-    Shipped { file: "ipfix.yaml", sent: Some(("p4739", FLOW)), prints: &[], delivers: Some("192.0.2.77") },
-    Shipped { file: "quantile-branch-otlp.yaml", sent: None, prints: &[], delivers: None },
-    Shipped { file: "quantile-branch.yaml", sent: None, prints: &[], delivers: None },
-    Shipped { file: "quantile-estimate-otlp.yaml", sent: None, prints: &[], delivers: None },
-    Shipped { file: "quantile-estimate.yaml", sent: None, prints: &[], delivers: None },
-    Shipped { file: "quantile-merge-otlp.yaml", sent: None, prints: &[], delivers: None },
-    Shipped { file: "quantile-merge.yaml", sent: None, prints: &[], delivers: None },
-    Shipped { file: "quickstart.yaml", sent: None, prints: &["flow.bytes", "http.response_time"], delivers: None },
+    Shipped {
+        file: "ipfix.yaml",
+        sent: Some(("p4739", FLOW)),
+        prints: &[],
+        delivers: Some("192.0.2.77"),
+        backend: Backend::Otap,
+    },
+    Shipped {
+        file: "lanes-durable.yaml",
+        sent: Some(("p5514", b"<13>Nov 30 10:00:00 host app: kept on disk\n")),
+        prints: &[],
+        delivers: Some("kept on disk"),
+        backend: Backend::Otap,
+    },
+    Shipped {
+        file: "lanes-ipfix.yaml",
+        sent: Some(("p4739", FLOW)),
+        prints: &[],
+        delivers: Some("192.0.2.77"),
+        backend: Backend::Otap,
+    },
+    Shipped {
+        file: "lanes-otlp.yaml",
+        sent: Some(("p14318", REQUEST)),
+        prints: &[],
+        delivers: Some("hello over HTTP"),
+        backend: Backend::Otlp,
+    },
+    Shipped {
+        file: "lanes-syslog.yaml",
+        sent: Some(("p5514", b"<13>Nov 30 10:00:00 host app: hello from a lane\n")),
+        prints: &[],
+        delivers: Some("hello from a lane"),
+        backend: Backend::Otlp,
+    },
+    Shipped { file: "quantile-branch-otlp.yaml", sent: None, prints: &[], delivers: None, backend: Backend::Otap },
+    Shipped { file: "quantile-branch.yaml", sent: None, prints: &[], delivers: None, backend: Backend::Otap },
+    Shipped { file: "quantile-estimate-otlp.yaml", sent: None, prints: &[], delivers: None, backend: Backend::Otap },
+    Shipped { file: "quantile-estimate.yaml", sent: None, prints: &[], delivers: None, backend: Backend::Otap },
+    Shipped { file: "quantile-merge-otlp.yaml", sent: None, prints: &[], delivers: None, backend: Backend::Otap },
+    Shipped { file: "quantile-merge.yaml", sent: None, prints: &[], delivers: None, backend: Backend::Otap },
+    Shipped {
+        file: "quickstart.yaml",
+        sent: None,
+        prints: &["flow.bytes", "http.response_time"],
+        delivers: None,
+        backend: Backend::Otap,
+    },
     Shipped {
         file: "sonic.yaml",
         sent: None,
         prints: &["pg.occupancy", "pg.watermark", "Ethernet0|7"],
         delivers: None,
+        backend: Backend::Otap,
     },
     Shipped {
         file: "syslog.yaml",
         sent: Some(("p5514", b"<13>Nov 30 10:00:00 host app: hello from here\n")),
         prints: &[],
         delivers: Some("hello from here"),
+        backend: Backend::Otap,
     },
 ];
 
@@ -87,17 +140,26 @@ fn shipped_configurations_run() {
         let scene = Scene::new();
         let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
         let text = std::fs::read_to_string(&file).expect("it can be read");
+        // What is kept on disk is kept for this run.
+        let text = text.replace("/tmp/catchment-buffer", scene.path("buffer").to_str().expect("a path"));
         let promised = SHIPPED.iter().find(|known| known.file == name);
-        let Shipped { sent, prints, delivers, .. } =
+        let Shipped { sent, prints, delivers, backend: speaks, .. } =
             promised.unwrap_or_else(|| panic!("say in this test what {name} does"));
         let backend = Sink::start(&scene);
-        let engine = Engine::start(&scene, &with_named_ports(&text), &[("p4317", backend.otap())]);
+        let port = match speaks {
+            Backend::Otap => backend.otap(),
+            Backend::Otlp => backend.otlp(),
+        };
+        let engine =
+            Engine::start(&scene, &with_named_ports(&text), &[("p4317", port), ("p4318", backend.otlp_http())]);
         let began = Instant::now();
-        if let Some((port, bytes)) = sent {
+        // A receiver may give up what its sender does not wait for.
+        let _connection = sent.map(|(port, bytes)| {
             engine.wait_listening(port);
             let mut connection = TcpStream::connect(engine.address(port)).expect("it listens");
             connection.write_all(bytes).expect("it reads");
-        }
+            connection
+        });
         for expected in *prints {
             wait_until(&format!("{name} prints {expected}"), || engine.stdout().contains(expected));
         }
