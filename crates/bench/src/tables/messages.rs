@@ -48,7 +48,6 @@ impl Messages {
     }
 
     /// Records in all of them.
-    #[cfg(test)]
     pub(super) fn records(&self) -> u64 {
         self.ends.iter().map(|(_, records)| records).sum()
     }

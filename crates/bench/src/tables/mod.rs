@@ -1,5 +1,6 @@
 //! The tables.
 
+mod export;
 mod ipfix_decode;
 mod ipfix_udp;
 mod messages;
@@ -26,6 +27,8 @@ pub(crate) enum Table {
     IpfixUdp,
     /// Sketches and exact quantiles, beside other crates.
     QuantileCore,
+    /// Counters, flow records and lines to OTLP and OTAP, beside the engine's own exporters.
+    Export,
     /// Quantiles in one process and in four, from sketches and from all values, beside what ASAPCollector published.
     QuantilePipeline,
 }
@@ -58,7 +61,7 @@ impl Table {
     /// Whether it starts the engine.
     pub(crate) fn needs_engine(self) -> bool {
         match self {
-            Self::Syslog | Self::IpfixUdp | Self::QuantilePipeline => true,
+            Self::Syslog | Self::IpfixUdp | Self::QuantilePipeline | Self::Export => true,
             Self::IpfixDecode | Self::QuantileCore => false,
         }
     }
@@ -79,6 +82,7 @@ impl Table {
             Self::IpfixUdp => ipfix_udp::measure(setup, rows),
             Self::QuantileCore => quantile_core::measure(setup, rows),
             Self::QuantilePipeline => quantile_pipeline::measure(setup, rows),
+            Self::Export => export::measure(setup, rows),
         }
     }
 }
