@@ -1,0 +1,245 @@
+//! The rule of one policy: whether it applies to a record, and what it decides.
+
+use std::cell::Cell;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use crate::config::{Incoming, Unsampled};
+use crate::decision::{Decision, DropReason, Run};
+use crate::facts::{Facts, Flow, Names};
+use crate::gaps::Gaps;
+use crate::key::Key;
+use crate::rate_limit::RateLimit;
+use crate::threshold::Threshold;
+use crate::trace::{Trace, TraceParent, TraceState};
+use crate::weights::{WeightId, Weights};
+
+/// What a policy decides on.
+#[derive(Debug, Clone)]
+pub(crate) enum Rule {
+    AlwaysKeep(AlwaysKeep),
+    TraceFlag(Unsampled),
+    Ratio(Ratio),
+    KeyHash { key: Key, seed: u64, chance: Chance },
+    TraceRatio { chance: Chance, incoming: Incoming },
+    RateLimit(RateLimit),
+}
+
+/// What is kept in any case.
+#[derive(Debug, Clone)]
+pub(crate) struct AlwaysKeep {
+    /// Least severe number.
+    pub(crate) severity: Option<u8>,
+    pub(crate) hosts: Box<[Box<[u8]>]>,
+    pub(crate) apps: Box<[Box<[u8]>]>,
+    pub(crate) sources: Box<[IpNet]>,
+}
+
+/// A share of all records.
+#[derive(Debug, Clone)]
+pub(crate) enum Ratio {
+    None,
+    All,
+    Some { gaps: Gaps, weight: WeightId },
+}
+
+/// A probability of 0, or a threshold with its weight.
+pub(crate) type Chance = Option<(Threshold, WeightId)>;
+
+/// Kept, with weight 1.
+const KEEP: Decision = Decision::Keep { weight: WeightId::ONE };
+
+fn keep_or(weight: Option<WeightId>, reason: DropReason) -> Decision {
+    weight.map_or(Decision::Drop { reason }, |weight| Decision::Keep { weight })
+}
+
+/// Facts with the memory that a record belongs to no trace, which is the most expensive to find out twice.
+pub(crate) struct Remembered<'a, F: ?Sized> {
+    facts: &'a F,
+    traceless: Cell<bool>,
+}
+
+impl<'a, F: Facts + ?Sized> Remembered<'a, F> {
+    #[inline]
+    pub(crate) fn new(facts: &'a F) -> Self {
+        Self { facts, traceless: Cell::new(false) }
+    }
+
+    #[inline]
+    fn look<T>(&self, trace: impl FnOnce(&F) -> Option<T>) -> Option<T> {
+        if self.traceless.get() {
+            return None;
+        }
+        let found = trace(self.facts);
+        self.traceless.set(found.is_none());
+        found
+    }
+}
+
+impl<F: Facts + ?Sized> Facts for Remembered<'_, F> {
+    #[inline]
+    fn severity(&self) -> Option<u8> {
+        self.facts.severity()
+    }
+
+    #[inline]
+    fn source(&self) -> Option<IpAddr> {
+        self.facts.source()
+    }
+
+    #[inline]
+    fn names(&self) -> Names<'_> {
+        self.facts.names()
+    }
+
+    #[inline]
+    fn domain(&self) -> Option<u32> {
+        self.facts.domain()
+    }
+
+    #[inline]
+    fn flow(&self) -> Option<Flow<'_>> {
+        self.facts.flow()
+    }
+
+    #[inline]
+    fn trace_parent(&self) -> Option<TraceParent> {
+        self.look(F::trace_parent)
+    }
+
+    #[inline]
+    fn trace(&self) -> Option<(TraceParent, TraceState)> {
+        self.look(F::trace)
+    }
+}
+
+impl Rule {
+    /// Decides on up to `most` records of any facts; `None` if the rule asks for some.
+    #[inline(always)]
+    pub(crate) fn draw(&mut self, most: u64, now: u64, weights: &mut Weights) -> Option<Run> {
+        match self {
+            Self::Ratio(ratio) => Some(ratio.take(most)),
+            Self::RateLimit(limit) => Some(limit.take(most, now, weights)),
+            _ => None,
+        }
+    }
+
+    /// Decides on records of these facts; `None` if the rule does not apply to them.
+    pub(crate) fn judge<F: Facts>(&self, facts: &F, weights: &mut Weights) -> Option<Decision> {
+        match self {
+            Self::AlwaysKeep(always) => always.holds(facts).then_some(KEEP),
+            Self::KeyHash { key, seed, chance } => {
+                let randomness = key.hash(*seed, facts)?;
+                let kept = chance.filter(|(threshold, _)| threshold.admits(randomness));
+                Some(keep_or(kept.map(|(_, weight)| weight), DropReason::KeyHash))
+            }
+            Self::TraceFlag(unsampled) => trace_flag(*unsampled, facts, weights),
+            Self::TraceRatio { chance, incoming } => {
+                let (parent, state) = facts.trace()?;
+                let trace = Trace::new(parent, state);
+                let kept = chance.and_then(|chance| trace_ratio(chance, *incoming, &trace, weights));
+                Some(keep_or(kept, DropReason::TraceRatio))
+            }
+            Self::Ratio(_) | Self::RateLimit(_) => None,
+        }
+    }
+
+    /// Why this rule drops, but for the hard cap; `None` if it never does.
+    pub(crate) fn reason(&self) -> Option<DropReason> {
+        match self {
+            Self::AlwaysKeep(_) => None,
+            Self::TraceFlag(_) => Some(DropReason::TraceFlag),
+            Self::Ratio(_) => Some(DropReason::Ratio),
+            Self::KeyHash { .. } => Some(DropReason::KeyHash),
+            Self::TraceRatio { .. } => Some(DropReason::TraceRatio),
+            Self::RateLimit(_) => Some(DropReason::RateLimit),
+        }
+    }
+
+    /// Whether records of one message may differ in what the rule asks for.
+    pub(crate) fn varies_by_record(&self) -> bool {
+        match self {
+            Self::AlwaysKeep(always) => {
+                always.severity.is_some() || !always.hosts.is_empty() || !always.apps.is_empty()
+            }
+            Self::TraceFlag(_) | Self::TraceRatio { .. } => true,
+            Self::KeyHash { key, .. } => key.varies_by_record(),
+            Self::Ratio(_) | Self::RateLimit(_) => false,
+        }
+    }
+}
+
+impl Ratio {
+    #[inline(always)]
+    fn take(&mut self, most: u64) -> Run {
+        let dropped = Decision::Drop { reason: DropReason::Ratio };
+        match self {
+            Self::Some { gaps, weight } => {
+                let (records, kept) = gaps.take(most);
+                Run { records, decision: if kept { Decision::Keep { weight: *weight } } else { dropped } }
+            }
+            Self::None => Run { records: most, decision: dropped },
+            Self::All => Run { records: most, decision: KEEP },
+        }
+    }
+}
+
+impl AlwaysKeep {
+    #[inline]
+    fn holds<F: Facts>(&self, facts: &F) -> bool {
+        if self.severity.is_some_and(|least| facts.severity().is_some_and(|severity| severity <= least)) {
+            return true;
+        }
+        if !(self.hosts.is_empty() && self.apps.is_empty()) {
+            let names = facts.names();
+            let listed = |name: Option<&[u8]>, list: &[Box<[u8]>]| {
+                name.is_some_and(|name| list.iter().any(|listed| &**listed == name))
+            };
+            if listed(names.host, &self.hosts) || listed(names.app, &self.apps) {
+                return true;
+            }
+        }
+        !self.sources.is_empty()
+            && facts.source().is_some_and(|source| {
+                let source = source.to_canonical();
+                self.sources.iter().any(|network| network.contains(&source))
+            })
+    }
+}
+
+/// A message that is kept because its trace is sampled stands for those of traces that are not, if these are dropped.
+fn trace_flag<F: Facts>(unsampled: Unsampled, facts: &F, weights: &mut Weights) -> Option<Decision> {
+    let parent = facts.trace_parent()?;
+    match (parent.sampled, unsampled) {
+        (false, Unsampled::Pass) => None,
+        (false, Unsampled::Drop) => Some(Decision::Drop { reason: DropReason::TraceFlag }),
+        (true, Unsampled::Drop) => {
+            let (parent, state) = facts.trace()?;
+            let trace = Trace::new(parent, state);
+            let Some(before) = trace.threshold else { return Some(KEEP) };
+            let (threshold, weight) = weights.admit(before);
+            Some(keep_or(threshold.admits(trace.randomness).then_some(weight), DropReason::TraceFlag))
+        }
+        (false, Unsampled::Keep) | (true, Unsampled::Keep | Unsampled::Pass) => Some(KEEP),
+    }
+}
+
+/// The weight of a message that is kept. Of two thresholds the higher counts: that is the one that decided.
+fn trace_ratio(
+    (own, weight): (Threshold, WeightId),
+    incoming: Incoming,
+    trace: &Trace,
+    weights: &mut Weights,
+) -> Option<WeightId> {
+    if !own.admits(trace.randomness) {
+        return None;
+    }
+    match trace.threshold {
+        Some(before) if before > own && incoming == Incoming::Equalize => {
+            let (threshold, weight) = weights.admit(before);
+            threshold.admits(trace.randomness).then_some(weight)
+        }
+        _ => Some(weight),
+    }
+}
