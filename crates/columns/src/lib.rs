@@ -24,6 +24,7 @@ pub mod syslog;
 mod error;
 mod job;
 mod logs;
+pub mod sampled;
 mod table;
 mod text;
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use catchment_ipfix::{Admitted, DataSet, MessageInfo, SubTemplates, Template};
+use catchment_sampling::Threshold;
 
 use super::facts::Facts;
 
@@ -17,7 +18,7 @@ pub struct FlowReceipt {
     pub exporter: Option<SocketAddr>,
 }
 
-/// Records of one template and message.
+/// Records of one template, message and threshold.
 #[derive(Debug)]
 pub(super) struct Set {
     pub(super) template: Arc<Template>,
@@ -27,6 +28,8 @@ pub(super) struct Set {
     pub(super) bytes: Range<usize>,
     pub(super) message: MessageInfo,
     pub(super) receipt: FlowReceipt,
+    /// What their sampler let them through by.
+    pub(super) threshold: Threshold,
 }
 
 /// Encoded data sets with their context, in the order of their arrival. Grows by what is pushed; whoever fills it
@@ -43,7 +46,7 @@ impl FlowBatch {
     pub fn push(&mut self, datagram: &[u8], admitted: &mut Admitted, receipt: FlowReceipt) -> usize {
         let messages = &admitted.messages;
         let added = admitted.sets.drain(..).map(|data| match messages.get(data.message) {
-            Some(message) => self.add(datagram, message, receipt, data),
+            Some(message) => self.add(datagram, message, receipt, data, Threshold::KEEP_ALL),
             None => 0,
         });
         added.sum()
@@ -59,10 +62,17 @@ impl FlowBatch {
         receipt: FlowReceipt,
         set: DataSet,
     ) -> usize {
-        self.add(content, message, receipt, set)
+        self.add(content, message, receipt, set, Threshold::KEEP_ALL)
     }
 
-    fn add(&mut self, content: &[u8], message: &MessageInfo, receipt: FlowReceipt, data: DataSet) -> usize {
+    pub(super) fn add(
+        &mut self,
+        content: &[u8],
+        message: &MessageInfo,
+        receipt: FlowReceipt,
+        data: DataSet,
+        threshold: Threshold,
+    ) -> usize {
         let Some(bytes) = content.get(data.range.clone()) else { return 0 };
         let start = self.arena.len();
         self.arena.extend_from_slice(bytes);
@@ -75,6 +85,7 @@ impl FlowBatch {
             bytes: start..self.arena.len(),
             message: *message,
             receipt,
+            threshold,
         });
         data.records
     }

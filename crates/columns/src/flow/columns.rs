@@ -10,11 +10,12 @@ use super::bound::Bound;
 use super::form;
 use super::layout::Layout;
 use super::mapping::TimeForm;
-use super::names::Own;
+use super::names::{Own, SAMPLED};
 use super::plan::{Place, Plan, PlannedField, QuickTime, Reading, Target};
 use super::row::{self, SetContext, time_text};
 use super::value::{ValueWriter, rate as write_rate, transport};
 use crate::logs::LogsTable;
+use crate::sampled;
 use crate::table::{AttributeTable, AttributeWriter, Cached, NameId, TextIds};
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
@@ -115,6 +116,7 @@ pub(super) fn write<L: Layout>(
     values.counts.unknown_values += plan.unknown * rows.len() as u64;
     let attributes = table.attributes();
     receipt(attributes, &rows, context);
+    sampled::write_all(attributes, rows.clone(), SAMPLED, context.set.threshold);
     for (own, times) in [(Own::Start, &starts), (Own::End, &ends)] {
         flow_times(values, attributes, &rows, own, times, context.env.mapping.times);
     }

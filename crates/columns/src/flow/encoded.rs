@@ -6,7 +6,7 @@
 //!
 //! | item | content |
 //! |---|---|
-//! | version | 1 |
+//! | version | 1, or 2 if a sampler has left records out |
 //! | kind | 1: data sets that become logs; other numbers are for other content |
 //! | records | how many there are |
 //! | settings | array of numbers, see `SETTINGS` |
@@ -16,6 +16,7 @@
 //! | exporters | array of arrays: address or null, port |
 //! | sets | byte string, 56 bytes each, see `SetEntry` |
 //! | records | byte string: the records of the sets, one after another |
+//! | thresholds | of version 2: byte string, 8 bytes for each set, little endian: the threshold that its records have passed |
 
 mod facts;
 mod read;
@@ -29,14 +30,18 @@ use minicbor::Decoder;
 /// Name of the encoding.
 pub const ENCODING: &str = "ipfix-batch-v1";
 
+/// All records stand for themselves.
 const VERSION: u8 = 1;
+/// Sets have thresholds.
+const VERSION_SAMPLED: u8 = 2;
 /// Data sets that become logs.
 const FLOWS: u8 = 1;
 
 const FIELD_BYTES: usize = 9;
 const SCOPE: u8 = 0x80;
-/// Items of the payload, and of the settings in it.
+/// Items of the payload of version 1, to which version 2 adds one, and of the settings in it.
 const ITEMS: u64 = 10;
+const THRESHOLD_BYTES: usize = 8;
 const SETTINGS: u64 = 12;
 /// In place of a number: none.
 const NONE: u32 = u32::MAX;
@@ -53,7 +58,7 @@ pub enum EncodedError {
         message: String,
     },
     /// Another version of the format.
-    #[error("offset {offset}: version {found} of the format, expected {VERSION}")]
+    #[error("offset {offset}: version {found} of the format, expected {VERSION} or {VERSION_SAMPLED}")]
     Version {
         /// Position in the payload.
         offset: usize,
@@ -168,11 +173,21 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes.get(at..).and_then(|bytes| bytes.first_chunk().copied()).unwrap_or([0; N])
 }
 
+/// Items of a payload of that version, if there is such a version.
+fn items_of(version: u8) -> Option<u64> {
+    match version {
+        VERSION => Some(ITEMS),
+        VERSION_SAMPLED => Some(ITEMS + 1),
+        _ => None,
+    }
+}
+
 /// Records in a payload, without decoding them; nothing if it is damaged at its beginning, or is none of data sets.
 #[must_use]
 pub fn count(payload: &[u8]) -> Option<usize> {
     let mut input = Decoder::new(payload);
-    let is_ours = input.array().ok()? == Some(ITEMS) && input.u8().ok()? == VERSION && input.u8().ok()? == FLOWS;
+    let items = input.array().ok()??;
+    let is_ours = items_of(input.u8().ok()?) == Some(items) && input.u8().ok()? == FLOWS;
     is_ours.then(|| input.u32().ok()).flatten().and_then(|records| usize::try_from(records).ok())
 }
 

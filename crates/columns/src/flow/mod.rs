@@ -20,6 +20,7 @@ mod mapping;
 pub mod names;
 mod plan;
 mod row;
+mod sample;
 pub(crate) mod sets;
 mod split;
 mod value;
@@ -29,6 +30,7 @@ pub use job::{FlowJob, SCOPE};
 pub use mapping::{
     Biflow, Enumerations, ExporterAt, FlowMapping, FlowSchema, OptionsData, SamplingUse, TimeForm, U64Overflow,
 };
+pub use sample::Sampled;
 pub use value::FlowCounts;
 
 #[cfg(test)]

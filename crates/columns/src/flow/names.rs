@@ -8,6 +8,7 @@ use catchment_ipfix::{FieldSpec, Namespace, REVERSE_ENTERPRISE};
 
 use super::facts::Facts;
 use super::mapping::FlowSchema;
+use crate::sampled;
 use crate::table::NameId;
 
 /// `netflow_v5`, `netflow_v9` or `ipfix`.
@@ -89,7 +90,15 @@ own! {
     BiflowDirection: BIFLOW_DIRECTION;
     Transport: TRANSPORT;
     NetworkType: NETWORK_TYPE;
+    SamplingThreshold: sampled::THRESHOLD;
+    SamplingAdjustedCount: sampled::ADJUSTED_COUNT;
 }
+
+/// What kept records stand for.
+pub(super) const SAMPLED: sampled::Names = sampled::Names {
+    threshold: Own::SamplingThreshold as NameId,
+    adjusted_count: Own::SamplingAdjustedCount as NameId,
+};
 
 impl Own {
     /// Its number in a table that begins with [`OWN`].

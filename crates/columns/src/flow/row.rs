@@ -8,10 +8,11 @@ use super::biflow::{self, Directions};
 use super::bound::Bound;
 use super::facts::Facts;
 use super::mapping::{ExporterAt, FlowMapping, TimeForm};
-use super::names::Own;
+use super::names::{Own, SAMPLED};
 use super::plan::{FamilyBy, Lookup, Plan, Target};
 use super::value::{Env, ValueWriter, rate as write_rate};
 use crate::logs::{LogFields, LogsTable};
+use crate::sampled;
 use crate::table::{AttributeWriter, NameId};
 
 /// What the records of a set have in common.
@@ -121,6 +122,7 @@ fn write_one(
     values.counts.records += 1;
     values.counts.unknown_values += plan.unknown;
     receipt(values, &mut attributes, context, &times);
+    sampled::write(&mut attributes, SAMPLED, context.set.threshold);
     if let Some(is_reverse) = is_reverse {
         let direction: &[u8] = if is_reverse { b"reverse" } else { b"forward" };
         attributes.text(Own::BiflowDirection.id(), direction);

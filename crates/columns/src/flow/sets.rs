@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use catchment_ipfix::{DecodeContext, FieldSpec, MessageInfo, Template};
+use catchment_sampling::Threshold;
 
 use super::batch::{FlowBatch, FlowReceipt};
 use super::facts::Facts;
@@ -17,6 +18,8 @@ pub(crate) struct SetView<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) message: &'a MessageInfo,
     pub(crate) receipt: &'a FlowReceipt,
+    /// What their sampler let the records through by.
+    pub(crate) threshold: Threshold,
     facts: &'a Facts,
 }
 
@@ -35,7 +38,7 @@ impl FlowBatch {
         let set = self.sets.get(index)?;
         let bytes = self.arena.get(set.bytes.clone()).unwrap_or_default();
         let (template, message, receipt, facts) = (&set.template, &set.message, &set.receipt, &set.facts);
-        Some(SetView { template, bytes, message, receipt, facts })
+        Some(SetView { template, bytes, message, receipt, threshold: set.threshold, facts })
     }
 }
 

@@ -120,6 +120,7 @@ impl Parts {
             bytes: start..self.part.arena.len(),
             message: set.message,
             receipt: set.receipt,
+            threshold: set.threshold,
         });
     }
 }

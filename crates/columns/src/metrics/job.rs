@@ -210,9 +210,15 @@ impl Writer<'_> {
             for rule in &plan.rules {
                 let mut attributes = None;
                 for (at, metric) in &rule.counters {
-                    let Some(value) = self.value(record, *at, context) else { continue };
+                    let Some(mut value) = self.value(record, *at, context) else { continue };
                     let attributes = attributes.get_or_insert_with(|| self.keys(record, rule, context)).clone();
-                    let start = match plans.metrics.get(usize::from(*metric)).map(|metric| metric.kind) {
+                    let kind = plans.metrics.get(usize::from(*metric)).map(|metric| metric.kind);
+                    // A delta stands for those of the records that a sampler has dropped too. Of what is absolute nothing is
+                    // lost with a record but a look at it.
+                    if kind == Some(MetricKind::Delta) {
+                        value = value.times(set.threshold);
+                    }
+                    let start = match kind {
                         Some(MetricKind::Delta) => times.start_unix_nano,
                         Some(MetricKind::Cumulative) => system_init(record, plan, context),
                         _ => None,

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use catchment_sampling::Threshold;
 use otel_arrow_dfe_pdata::OtapArrowRecords;
 use otel_arrow_dfe_pdata::encode::record::attributes::AttributesRecordBatchBuilder;
 use otel_arrow_dfe_pdata::encode::record::metrics::{MetricsRecordBatchBuilder, NumberDataPointsRecordBatchBuilder};
@@ -26,6 +27,21 @@ const CUMULATIVE: i32 = 2;
 pub(super) enum Number {
     Int(i64),
     Double(f64),
+}
+
+impl Number {
+    /// The number for all records that one stands for which has passed this threshold.
+    pub(super) fn times(self, threshold: Threshold) -> Self {
+        if threshold == Threshold::KEEP_ALL {
+            return self;
+        }
+        #[allow(clippy::cast_precision_loss, reason = "an estimate is no more exact than this")]
+        let number = match self {
+            Self::Int(number) => number as f64,
+            Self::Double(number) => number,
+        };
+        Self::Double(number * threshold.adjusted_count())
+    }
 }
 
 /// The value of an attribute; texts and bytes by where they are among those of the batch.

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use catchment_sampling::Threshold;
 use catchment_syslog::Zone;
 
 /// How a message came.
@@ -83,6 +84,8 @@ pub(super) struct Entry {
     /// Index into the sources.
     pub(super) source: usize,
     pub(super) receipt: Receipt,
+    /// What its sampler let it through by.
+    pub(super) threshold: Threshold,
 }
 
 /// Encoded messages with their receipt context. Grows by what is pushed; whoever fills it bounds it.
@@ -105,9 +108,16 @@ impl SyslogBatch {
 
     /// Adds one message without its frame.
     pub fn push(&mut self, message: &[u8], source: &Arc<Source>, receipt: Receipt) {
+        self.push_sampled(message, source, receipt, Threshold::KEEP_ALL);
+    }
+
+    /// Adds one message that a sampler has kept, with the threshold that it has passed. If that rejects anything, the
+    /// record tells it (`sampled`).
+    #[inline]
+    pub fn push_sampled(&mut self, message: &[u8], source: &Arc<Source>, receipt: Receipt, threshold: Threshold) {
         self.arena.extend_from_slice(message);
         let source = self.source(source);
-        self.entries.push(Entry { end: self.arena.len(), source, receipt });
+        self.entries.push(Entry { end: self.arena.len(), source, receipt, threshold });
     }
 
     /// A source that was used long ago may be listed twice; that costs a few bytes and nothing else.

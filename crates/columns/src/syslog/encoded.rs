@@ -5,15 +5,17 @@
 //!
 //! | item | content |
 //! |---|---|
-//! | version | 1 |
+//! | version | 1, or 2 if a sampler has left others out |
 //! | options | array of schema, form of structured data (0: the schema's own), prefix of CEF extension keys, non-UTF-8 |
 //! | sources | array of arrays: address or null, port, transport, zone, TLS subject or null |
 //! | entries | byte string, 17 bytes each, little endian: length (4), source (4), receipt time in ns (8), flags (1; bit 0: truncated) |
 //! | messages | byte string: the messages one after another |
+//! | thresholds | of version 2: byte string, 8 bytes for each entry, little endian: the threshold that it has passed |
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use catchment_sampling::Threshold;
 use catchment_syslog::Zone;
 use hashbrown::HashMap;
 use jiff::tz::TimeZone;
@@ -28,8 +30,13 @@ use crate::ParentIds;
 /// Name of the encoding.
 pub const ENCODING: &str = "syslog-batch-v1";
 
+/// All messages stand for themselves.
 const VERSION: u8 = 1;
+/// Messages have thresholds.
+const VERSION_SAMPLED: u8 = 2;
+const ITEMS: u64 = 5;
 const ENTRY_BYTES: usize = 17;
+const THRESHOLD_BYTES: usize = 8;
 const TRUNCATED: u8 = 1;
 
 /// Why bytes are no batch of messages.
@@ -44,7 +51,7 @@ pub enum EncodedError {
         message: String,
     },
     /// Another version of the format.
-    #[error("version {found} of the format, expected {VERSION}")]
+    #[error("version {found} of the format, expected {VERSION} or {VERSION_SAMPLED}")]
     Version {
         /// The version given.
         found: u8,
@@ -104,7 +111,12 @@ pub fn encode(batch: &SyslogBatch, options: &RowOptions) -> Vec<u8> {
 type Written = Result<(), minicbor::encode::Error<std::convert::Infallible>>;
 
 fn write(out: &mut Encoder<Vec<u8>>, batch: &SyslogBatch, options: &RowOptions, entries: &[u8]) -> Written {
-    let _ = out.array(5)?.u8(VERSION)?.array(4)?;
+    let is_sampled = batch.entries.iter().any(|entry| entry.threshold != Threshold::KEEP_ALL);
+    let _ = match is_sampled {
+        true => out.array(ITEMS + 1)?.u8(VERSION_SAMPLED)?,
+        false => out.array(ITEMS)?.u8(VERSION)?,
+    };
+    let _ = out.array(4)?;
     let _ = out.u8(schema_number(options.schema))?.u8(form_number(options.structured_data))?;
     let _ = out.str(&options.cef_extension_prefix)?.u8(u8::from(options.non_utf8 == NonUtf8::Bytes))?;
     let _ = out.array(u64::try_from(batch.sources.len()).unwrap_or(u64::MAX))?;
@@ -121,6 +133,10 @@ fn write(out: &mut Encoder<Vec<u8>>, batch: &SyslogBatch, options: &RowOptions, 
         };
     }
     let _ = out.bytes(entries)?.bytes(&batch.arena)?;
+    if is_sampled {
+        let thresholds: Vec<u8> = batch.entries.iter().flat_map(|entry| entry.threshold.get().to_le_bytes()).collect();
+        let _ = out.bytes(&thresholds)?;
+    }
     Ok(())
 }
 
@@ -159,10 +175,15 @@ pub fn count(payload: &[u8]) -> Option<usize> {
 /// [`EncodedError`] with the place of what is wrong.
 pub fn decode(payload: &[u8]) -> Result<(SyslogBatch, RowOptions), EncodedError> {
     let mut input = Input(Decoder::new(payload));
-    input.array(5)?;
+    let items = input.item(Decoder::array)?;
     let version = input.item(Decoder::u8)?;
-    if version != VERSION {
-        return Err(EncodedError::Version { found: version });
+    let wanted = match version {
+        VERSION => ITEMS,
+        VERSION_SAMPLED => ITEMS + 1,
+        found => return Err(EncodedError::Version { found }),
+    };
+    if items != Some(wanted) {
+        return Err(EncodedError::Value { offset: 0, field: "length of this array", found: format!("{items:?}") });
     }
     input.array(4)?;
     let options = RowOptions {
@@ -183,11 +204,15 @@ pub fn decode(payload: &[u8]) -> Result<(SyslogBatch, RowOptions), EncodedError>
     }
     let entries = input.item(Decoder::bytes)?;
     let arena = input.item(Decoder::bytes)?;
+    let thresholds = if version == VERSION_SAMPLED { Some(input.item(Decoder::bytes)?) } else { None };
     let unused = payload.len() - input.0.position() + entries.len() % ENTRY_BYTES;
     if unused > 0 {
         return Err(EncodedError::Unused { unused });
     }
-    let entries = read_entries(entries, arena.len(), sources.len())?;
+    let mut entries = read_entries(entries, arena.len(), sources.len())?;
+    if let Some(thresholds) = thresholds {
+        read_thresholds(thresholds, payload.len() - thresholds.len(), &mut entries)?;
+    }
     Ok((SyslogBatch { arena: arena.to_vec(), entries, sources }, options))
 }
 
@@ -207,12 +232,30 @@ fn read_entries(bytes: &[u8], messages: usize, sources: usize) -> Result<Vec<Ent
         }
         let time = entry.get(8..16).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; 8]);
         let truncated = entry.last().is_some_and(|flags| flags & TRUNCATED != 0);
-        entries.push(Entry { end, source, receipt: Receipt { time_unix_nano: i64::from_le_bytes(time), truncated } });
+        let receipt = Receipt { time_unix_nano: i64::from_le_bytes(time), truncated };
+        entries.push(Entry { end, source, receipt, threshold: Threshold::KEEP_ALL });
     }
     match messages - end {
         0 => Ok(entries),
         unused => Err(EncodedError::Unused { unused }),
     }
+}
+
+/// The thresholds of all entries; `start` is where they are in the payload.
+fn read_thresholds(bytes: &[u8], start: usize, entries: &mut [Entry]) -> Result<(), EncodedError> {
+    let (thresholds, rest) = bytes.as_chunks::<THRESHOLD_BYTES>();
+    if thresholds.len() != entries.len() || !rest.is_empty() {
+        let found = format!("{} bytes for {} entries", bytes.len(), entries.len());
+        return Err(EncodedError::Value { offset: start, field: "list of a threshold for each entry", found });
+    }
+    for (number, (entry, value)) in entries.iter_mut().zip(thresholds).enumerate() {
+        let value = u64::from_le_bytes(*value);
+        entry.threshold = Threshold::new(value).ok_or_else(|| {
+            let offset = start + number * THRESHOLD_BYTES;
+            EncodedError::Value { offset, field: "threshold below 2^56", found: value.to_string() }
+        })?;
+    }
+    Ok(())
 }
 
 struct Input<'b>(Decoder<'b>);

@@ -2,9 +2,14 @@
 
 use std::ops::Range;
 
+use catchment_sampling::Threshold;
+
 use super::batch::SyslogBatch;
+use super::names::Key;
 use super::row::{Parsed, RowOptions, RowWriter, write_source};
 use crate::logs::{LogsTable, Unfinished};
+use crate::sampled;
+use crate::table::NameId;
 use crate::{Budget, ColumnsError, Job, MAX_BATCH_BYTES, MAX_BATCH_RECORDS, SMALL_BYTES, SMALL_RECORDS, Step};
 
 /// Instrumentation scope of the records.
@@ -25,6 +30,8 @@ pub struct SyslogJob {
     row: RowWriter,
     /// Source of the last records, and where they begin.
     run: Option<(usize, u16)>,
+    /// Threshold of the last records, and where they begin.
+    sampled: (Threshold, u16),
     unfinished: Option<Unfinished>,
 }
 
@@ -35,7 +42,7 @@ impl SyslogJob {
         let mut table = new_table(&options);
         table.reserve(batch.entries.len().min(MAX_BATCH_RECORDS), batch.arena.len().min(MAX_BATCH_BYTES));
         let row = RowWriter::new(options.clone());
-        Self { batch, next: 0, first: 0, options, table, row, run: None, unfinished: None }
+        Self { batch, next: 0, first: 0, options, table, row, run: None, sampled: NOT_SAMPLED, unfinished: None }
     }
 
     /// Messages that have not come out in a batch yet.
@@ -70,6 +77,10 @@ impl SyslogJob {
             self.end_run();
             self.run = Some((entry.source, row_number(&self.table)));
         }
+        if self.sampled.0 != entry.threshold {
+            self.end_sampled();
+            self.sampled = (entry.threshold, row_number(&self.table));
+        }
         let range = self.message(self.next);
         if let (Some(message), Some(source)) = (self.batch.arena.get(range), self.batch.sources.get(entry.source)) {
             self.row.write(&mut self.table, message, source, entry.receipt);
@@ -87,6 +98,13 @@ impl SyslogJob {
         }
     }
 
+    /// Writes what the records of one threshold stand for.
+    fn end_sampled(&mut self) {
+        let (threshold, start) = std::mem::replace(&mut self.sampled, NOT_SAMPLED);
+        let rows = start..row_number(&self.table);
+        sampled::write_all(self.table.attributes(), rows, SAMPLED_NAMES, threshold);
+    }
+
     fn is_full(&self) -> bool {
         self.table.rows() == MAX_BATCH_RECORDS || self.table.bytes() >= MAX_BATCH_BYTES
     }
@@ -94,12 +112,21 @@ impl SyslogJob {
     /// Ends the batch under construction.
     fn finish(&mut self) {
         self.end_run();
+        self.end_sampled();
         self.row.next_batch();
         let mut next = new_table(&self.options);
         next.reserve((self.batch.entries.len() - self.next).min(MAX_BATCH_RECORDS), 0);
         self.unfinished = Some(std::mem::replace(&mut self.table, next).finish());
     }
 }
+
+/// In place of the threshold of records: they stand for themselves.
+const NOT_SAMPLED: (Threshold, u16) = (Threshold::KEEP_ALL, 0);
+
+const SAMPLED_NAMES: sampled::Names = sampled::Names {
+    threshold: Key::SamplingThreshold as NameId,
+    adjusted_count: Key::SamplingAdjustedCount as NameId,
+};
 
 fn new_table(options: &RowOptions) -> LogsTable {
     LogsTable::new(SCOPE, options.levels(), &options.schema.names()).with_parent_ids(options.parent_ids)

@@ -1,5 +1,6 @@
 //! Attribute names of both schemas, in one place.
 
+use crate::sampled;
 use crate::table::NameId;
 
 /// How the attributes are named.
@@ -88,6 +89,10 @@ keys! {
     Transport: Some("network.transport"), Some("network.transport");
     /// Subject of the certificate that the sender has shown.
     TlsClientSubject: Some("tls.client.subject"), Some("tls.client.subject");
+    /// Threshold of the sampler, on records that stand for others too.
+    SamplingThreshold: Some(sampled::THRESHOLD), Some(sampled::THRESHOLD);
+    /// How many messages such a record stands for.
+    SamplingAdjustedCount: Some(sampled::ADJUSTED_COUNT), Some(sampled::ADJUSTED_COUNT);
 }
 
 /// Resource attribute for HOSTNAME under [`Schema::Otel`].
@@ -137,7 +142,11 @@ impl Key {
 pub(super) fn is_reserved(key: &[u8]) -> bool {
     match key.first() {
         Some(b'c') => key.starts_with(b"cef.") || key == b"client.address",
-        Some(b's') => key.starts_with(b"syslog."),
+        Some(b's') => {
+            key.starts_with(b"syslog.")
+                || key == sampled::THRESHOLD.as_bytes()
+                || key == sampled::ADJUSTED_COUNT.as_bytes()
+        }
         Some(b'i' | b'l' | b'n' | b't') => matches!(
             key,
             b"input.format"

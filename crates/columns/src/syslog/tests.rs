@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use catchment_sampling::Threshold;
 use catchment_syslog::Zone;
 use otel_arrow_dfe_pdata::proto::opentelemetry::arrow::v1::ArrowPayloadType;
 use proptest::prelude::*;
@@ -218,6 +219,55 @@ fn trace_contexts() {
     assert_eq!((&all[1]["trace_id"], &all[1]["flags"]), (&Value::Null, &Value::Null));
 }
 
+/// What a sampler has kept says what it stands for, one record after the other, here and after a journey as a payload; what
+/// stands for itself says nothing, and no device can say it.
+#[test]
+fn kept_messages_say_what_they_stand_for() {
+    let source = Arc::new(Source::new(None, Transport::Udp, Arc::new(Zone::Utc)));
+    let mut batch = SyslogBatch::new();
+    for probability in [0.25, 1.0, 0.25, 0.1] {
+        let receipt = Receipt { time_unix_nano: NOON, truncated: false };
+        let line = b"CEF:0|v|p|1|2|n|3|sampling.adjusted_count=9 sampling.threshold=8";
+        batch.push_sampled(line, &source, receipt, threshold(probability));
+    }
+    let payload = encoded::encode(&batch, &RowOptions::default());
+    let (decoded, options) = encoded::decode(&payload).expect("payload");
+    assert_eq!(encoded::count(&payload), Some(4));
+    for batch in [batch, decoded] {
+        let all = objects(batch, options.clone());
+        let said: Vec<_> = all.iter().map(|record| &record["attributes"]).collect();
+        let thresholds: Vec<_> = said.iter().map(|said| said["sampling.threshold"].as_str()).collect();
+        assert_eq!(thresholds, [Some("c"), None, Some("c"), Some("e6666666666666")]);
+        let counts: Vec<_> = said.iter().map(|said| said["sampling.adjusted_count"].as_f64()).collect();
+        assert_eq!((counts[0], counts[1], counts[2]), (Some(4.0), None, Some(4.0)));
+        assert!(counts[3].is_some_and(|count| (count - 10.0).abs() < 1e-9), "{counts:?}");
+        for said in said {
+            let by_device = [&said["cef.ext.sampling.adjusted_count"], &said["cef.ext.sampling.threshold"]];
+            assert_eq!(by_device, ["9", "8"]);
+        }
+    }
+}
+
+/// Thresholds that are none, or not one for each message, are refused with their place.
+#[test]
+fn bad_thresholds_are_refused() {
+    let source = Arc::new(Source::new(None, Transport::Udp, Arc::new(Zone::Utc)));
+    let mut batch = SyslogBatch::new();
+    batch.push_sampled(b"x", &source, Receipt { time_unix_nano: NOON, truncated: false }, threshold(0.5));
+    let mut payload = encoded::encode(&batch, &RowOptions::default());
+    let last = payload.len() - 1;
+    payload[last] = 1;
+    let error = encoded::decode(&payload).expect_err("2^56 and more");
+    assert!(error.to_string().starts_with(&format!("offset {}: 108", last - 7)), "{error}");
+    // One byte less, in the length of the string too.
+    let _ = payload.pop();
+    payload[last - 8] -= 1;
+    let error = encoded::decode(&payload).expect_err("too short").to_string();
+    assert!(error.contains("7 bytes for 1 entries"), "{error}");
+    payload[0] -= 1;
+    assert!(encoded::decode(&payload).is_err());
+}
+
 /// Text that is not UTF-8 as bytes, on request; other values and other records are text.
 #[test]
 fn bytes_on_request() {
@@ -257,6 +307,10 @@ fn messages() -> impl Strategy<Value = Vec<(Vec<u8>, usize)>> {
     proptest::collection::vec((line(), 0_usize..3), 1..60)
 }
 
+fn threshold(probability: f64) -> Threshold {
+    Threshold::from_probability(probability).expect("a probability")
+}
+
 fn from_senders(messages: &[(Vec<u8>, usize)]) -> SyslogBatch {
     let sources = [None, Some("192.0.2.1:1"), Some("[2001:db8::1]:2")].map(|peer| {
         let peer = peer.map(|peer| peer.parse().expect("address"));
@@ -265,7 +319,9 @@ fn from_senders(messages: &[(Vec<u8>, usize)]) -> SyslogBatch {
     let mut batch = SyslogBatch::new();
     for (number, (message, sender)) in messages.iter().enumerate() {
         let receipt = Receipt { time_unix_nano: NOON + number as i64, truncated: number % 7 == 0 };
-        batch.push(message, &sources[*sender], receipt);
+        let threshold =
+            if message.len() % 2 == 0 { Threshold::KEEP_ALL } else { threshold(0.25 * (1 + sender) as f64) };
+        batch.push_sampled(message, &sources[*sender], receipt, threshold);
     }
     batch
 }

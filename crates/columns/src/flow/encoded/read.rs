@@ -7,10 +7,14 @@ use catchment_ipfix::{
     FieldSpec, Kind, Limits, MessageInfo, Records, SequenceCheck, SubTemplates, Template, TimeEncoding, Version,
     netflow_v5_template,
 };
+use catchment_sampling::Threshold;
 use minicbor::Decoder;
 use minicbor::data::Type;
 
-use super::{EncodedError, FIELD_BYTES, FLOWS, ITEMS, NONE, SCOPE, SETTINGS, SetEntry, VERSION, array, facts};
+use super::{
+    EncodedError, FIELD_BYTES, FLOWS, NONE, SCOPE, SETTINGS, SetEntry, THRESHOLD_BYTES, VERSION_SAMPLED, array, facts,
+    items_of,
+};
 use crate::ParentIds;
 use crate::flow::batch::{FlowBatch, FlowReceipt, Set};
 use crate::flow::facts::{Carried, Facts};
@@ -24,11 +28,12 @@ use crate::flow::mapping::{
 /// [`EncodedError`] with the place of what is wrong.
 pub fn decode(payload: &[u8]) -> Result<(FlowBatch, FlowMapping), EncodedError> {
     let mut input = Input(Decoder::new(payload));
-    input.array(ITEMS)?;
+    let items = input.item(Decoder::array)?;
     let offset = input.offset();
     let version = input.item(Decoder::u8)?;
-    if version != VERSION {
-        return Err(EncodedError::Version { offset, found: version });
+    let wanted = items_of(version).ok_or(EncodedError::Version { offset, found: version })?;
+    if items != Some(wanted) {
+        return Err(EncodedError::Value { offset: 0, field: "length of this array", found: format!("{items:?}") });
     }
     let offset = input.offset();
     let kind = input.item(Decoder::u8)?;
@@ -66,11 +71,15 @@ pub fn decode(payload: &[u8]) -> Result<(FlowBatch, FlowMapping), EncodedError> 
     // Byte strings end where the decoder stands after them.
     let entries_at = input.offset() - entries.len();
     let contents = input.item(Decoder::bytes)?;
+    let thresholds = if version == VERSION_SAMPLED { Some(input.item(Decoder::bytes)?) } else { None };
     let unused = payload.len() - input.offset() + entries.len() % SetEntry::BYTES;
     if unused > 0 {
         return Err(EncodedError::Unused { offset: input.offset(), unused });
     }
-    let batch = tables.batch(entries, entries_at, contents)?;
+    let mut batch = tables.batch(entries, entries_at, contents)?;
+    if let Some(thresholds) = thresholds {
+        read_thresholds(thresholds, input.offset() - thresholds.len(), &mut batch.sets)?;
+    }
     match batch.records == usize::try_from(announced.1).unwrap_or(usize::MAX) {
         true => Ok((batch, mapping)),
         false => Err(EncodedError::Value {
@@ -139,6 +148,7 @@ impl Tables {
                 bytes: start..end,
                 message: message(&entry).ok_or_else(|| of_set("version", usize::from(entry.version), 10))?,
                 receipt: FlowReceipt { time_unix_nano: entry.received_unix_nano, exporter },
+                threshold: Threshold::KEEP_ALL,
             });
         }
         match contents.len() - end {
@@ -146,6 +156,23 @@ impl Tables {
             unused => Err(EncodedError::Unused { offset: entries_at + entries.len() + end, unused }),
         }
     }
+}
+
+/// The thresholds of all sets; `start` is where they are in the payload.
+fn read_thresholds(bytes: &[u8], start: usize, sets: &mut [Set]) -> Result<(), EncodedError> {
+    let (thresholds, rest) = bytes.as_chunks::<THRESHOLD_BYTES>();
+    if thresholds.len() != sets.len() || !rest.is_empty() {
+        let found = format!("{} bytes for {} sets", bytes.len(), sets.len());
+        return Err(EncodedError::Value { offset: start, field: "list of a threshold for each set", found });
+    }
+    for (number, (set, value)) in sets.iter_mut().zip(thresholds).enumerate() {
+        let value = u64::from_le_bytes(*value);
+        set.threshold = Threshold::new(value).ok_or_else(|| {
+            let offset = start + number * THRESHOLD_BYTES;
+            EncodedError::Value { offset, field: "threshold below 2^56", found: value.to_string() }
+        })?;
+    }
+    Ok(())
 }
 
 /// The message of a set, as far as its records need it.

@@ -20,8 +20,8 @@ fn settings_come_back() {
 #[test]
 fn other_versions_and_kinds() {
     let mut other = payload();
-    other[1] = 2;
-    assert_eq!(decode(&other).err(), Some(EncodedError::Version { offset: 1, found: 2 }));
+    other[1] = 3;
+    assert_eq!(decode(&other).err(), Some(EncodedError::Version { offset: 1, found: 3 }));
     assert_eq!(count(&other), None);
     let mut other = payload();
     other[2] = 2;
@@ -44,6 +44,47 @@ fn places_of_faults() {
     other[3] = 1;
     assert!(matches!(decode(&other).err(), Some(EncodedError::Value { offset: 3, .. })));
     assert!(matches!(decode(b"").err(), Some(EncodedError::Item { offset: 0, .. })));
+}
+
+/// The thresholds of sets come back; those that are none, or not one for each set, are refused.
+#[test]
+fn thresholds() {
+    let mut datagram =
+        vec![0, 10, 0, 32, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 8, 1, 0, 0, 1, 0, 4, 0, 1, 1, 0, 0, 6, 6, 17];
+    (datagram[3], datagram[19]) = (34, 12);
+    let mut session = catchment_ipfix::Session::new(catchment_ipfix::Transport::Udp, Default::default());
+    let mut admitted = catchment_ipfix::Admitted::default();
+    session.admit(&datagram, &mut admitted);
+    let config: catchment_sampling::SamplingConfig =
+        serde_json::from_str(r#"{"policies": [{"key_hash": {"ratio": 0.5, "key": "exporter"}}]}"#).expect("a config");
+    let mut sampler = config.compile(catchment_sampling::Input::Flows, 0).expect("valid");
+    let mut batch = FlowBatch::default();
+    for last in 0..=255 {
+        let exporter = Some(std::net::SocketAddr::from(([192, 0, 2, last], 1)));
+        let receipt = crate::flow::FlowReceipt { time_unix_nano: 1, exporter };
+        admitted.begin_next();
+        session.admit(&datagram, &mut admitted);
+        let _ = batch.push_sampled(&datagram, &mut admitted, receipt, &mut sampler, 0);
+    }
+    let sets = batch.sets.len();
+    assert!((64..192).contains(&sets) && batch.len() == 2 * sets, "{sets}");
+    let whole = encode(&batch, &FlowMapping::default());
+    assert_eq!(count(&whole), Some(batch.len()));
+    let (read, _) = decode(&whole).expect("a payload");
+    assert!(read.sets.iter().all(|set| set.threshold.adjusted_count() == 2.0));
+
+    let mut other = whole.clone();
+    *other.last_mut().expect("bytes") = 1;
+    let offset = whole.len() - 8;
+    assert!(matches!(decode(&other).err(), Some(EncodedError::Value { offset: at, .. }) if at == offset));
+    let mut other = whole;
+    let start = other.len() - 8 * sets;
+    // Its length has two bytes, or one if that is small.
+    let length = u16::try_from(8 * sets).expect("few");
+    assert_eq!(other[start - 3..start], [0x59, length.to_be_bytes()[0], length.to_be_bytes()[1]]);
+    let _ = other.splice(start - 2..start, (length - 8).to_be_bytes());
+    other.truncate(other.len() - 8);
+    assert!(matches!(decode(&other).err(), Some(EncodedError::Value { offset: at, .. }) if at == start));
 }
 
 /// An array that announces more than there is costs no memory.

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use catchment_ipfix::{FieldSpec, Kind, Namespace, SubTemplates, Template, TimeEncoding, Version, netflow_v5_template};
+use catchment_sampling::Threshold;
 use hashbrown::{HashMap, HashSet};
 use minicbor::Encoder;
 
-use super::{FIELD_BYTES, FLOWS, ITEMS, NONE, SCOPE, SETTINGS, SetEntry, VERSION, facts};
+use super::{FIELD_BYTES, FLOWS, ITEMS, NONE, SCOPE, SETTINGS, SetEntry, VERSION, VERSION_SAMPLED, facts};
 use crate::ParentIds;
 use crate::flow::batch::{FlowBatch, Set};
 use crate::flow::facts::{Carried, Facts};
@@ -28,7 +29,7 @@ pub fn encode(batch: &FlowBatch, mapping: &FlowMapping) -> Vec<u8> {
     }
     let mut out = Encoder::new(Vec::with_capacity(entries.len() + contents.len() + 256));
     // Writing to a vector cannot fail.
-    let _ = write(&mut out, &tables, batch.records, mapping, &entries, &contents);
+    let _ = write(&mut out, &tables, batch, mapping, &entries, &contents);
     out.into_writer()
 }
 
@@ -117,13 +118,18 @@ impl<'b> Tables<'b> {
 fn write(
     out: &mut Encoder<Vec<u8>>,
     tables: &Tables<'_>,
-    records: usize,
+    batch: &FlowBatch,
     mapping: &FlowMapping,
     entries: &[u8],
     contents: &[u8],
 ) -> Written {
     let length = |items: usize| u64::try_from(items).unwrap_or(u64::MAX);
-    let _ = out.array(ITEMS)?.u8(VERSION)?.u8(FLOWS)?.u32(narrow(records))?;
+    let is_sampled = batch.sets.iter().any(|set| set.threshold != Threshold::KEEP_ALL);
+    let _ = match is_sampled {
+        true => out.array(ITEMS + 1)?.u8(VERSION_SAMPLED)?,
+        false => out.array(ITEMS)?.u8(VERSION)?,
+    };
+    let _ = out.u8(FLOWS)?.u32(narrow(batch.records))?;
     let _ = out.array(SETTINGS)?;
     let settings = [
         mapping.schema as u8,
@@ -160,6 +166,10 @@ fn write(
         let _ = out.array(2)?.str(&exporter.ip().to_string())?.u16(exporter.port())?;
     }
     let _ = out.bytes(entries)?.bytes(contents)?;
+    if is_sampled {
+        let thresholds: Vec<u8> = batch.sets.iter().flat_map(|set| set.threshold.get().to_le_bytes()).collect();
+        let _ = out.bytes(&thresholds)?;
+    }
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use catchment_ipfix::{
     DataType, FieldSpec, Kind, MessageInfo, Records, SequenceCheck, SubTemplates, Template, TimeEncoding, Version,
     netflow_v5_template,
 };
+use catchment_sampling::Threshold;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::Value;
@@ -168,6 +169,8 @@ fn batch(templates: &[Arc<Template>], parts: &[Part]) -> FlowBatch {
             bytes: start..batch.arena.len(),
             message: *message,
             receipt: FlowReceipt { time_unix_nano: NOON + i64::try_from(number).expect("few"), exporter },
+            // As different from set to set as the time of export is.
+            threshold: Threshold::new((message.export_time_unix_nano.unsigned_abs() % 3) << 54).expect("56 bits"),
         });
     }
     batch
