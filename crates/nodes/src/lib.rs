@@ -27,5 +27,7 @@ pub mod processors;
 pub mod receivers;
 
 mod config;
+#[cfg(test)]
+mod counting;
 mod ingest;
 mod time;

@@ -1,9 +1,12 @@
 //! The sums of a receiver over its life.
 
+use catchment_sampling::Counts;
+
+use super::sampling;
 use crate::accounts::{self, Account, NodeName};
 
-/// Items are messages (syslog) or records (IPFIX). `received = sent + shed + rate limited + unused + failed +
-/// waiting` at any time.
+/// Items are messages (syslog) or records (IPFIX). `received = sent + shed + rate limited + sampled out + unused +
+/// failed + waiting` at any time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Books {
     /// Items taken in.
@@ -14,6 +17,8 @@ pub(crate) struct Books {
     pub(crate) shed: u64,
     /// Items dropped because their sender was over its rate.
     pub(crate) rate_limited: u64,
+    /// Items that a sampler has dropped.
+    pub(crate) sampled_out: u64,
     /// Items that no rule of the configuration asks for.
     pub(crate) unused: u64,
     /// Items lost because a batch could not be built or handed on.
@@ -33,7 +38,8 @@ pub(crate) struct Books {
 impl Books {
     /// Items taken in and not yet sent or dropped.
     pub(crate) fn waiting(&self) -> u64 {
-        self.received.saturating_sub(self.sent + self.shed + self.rate_limited + self.unused + self.failed)
+        let dropped = self.shed + self.rate_limited + self.sampled_out + self.unused + self.failed;
+        self.received.saturating_sub(self.sent + dropped)
     }
 
     /// Sent items whose outcome is not known yet.
@@ -41,8 +47,20 @@ impl Books {
         self.sent.saturating_sub(self.acknowledged + self.refused)
     }
 
-    /// Puts the account on record.
-    pub(crate) fn close(&self, name: NodeName, items: &'static str, notes: Vec<(&'static str, u64)>) {
+    /// Puts the account on record. `sampling` tells what the sampler has dropped and why, if there is one.
+    pub(crate) fn close(
+        &self,
+        name: NodeName,
+        items: &'static str,
+        sampling: Option<&Counts>,
+        notes: Vec<(&'static str, u64)>,
+    ) {
+        let reasons = [
+            ("shed", self.shed),
+            ("rate limited", self.rate_limited),
+            ("unused", self.unused),
+            ("failed", self.failed),
+        ];
         let outcome = [
             ("acknowledged", self.acknowledged),
             ("refused downstream", self.refused),
@@ -53,12 +71,7 @@ impl Books {
             items,
             received: self.received,
             sent: self.sent,
-            dropped: vec![
-                ("shed", self.shed),
-                ("rate limited", self.rate_limited),
-                ("unused", self.unused),
-                ("failed", self.failed),
-            ],
+            dropped: reasons.into_iter().chain(sampling.into_iter().flat_map(sampling::reasons)).collect(),
             in_flight: self.waiting(),
             notes: outcome.into_iter().chain(notes).collect(),
         });

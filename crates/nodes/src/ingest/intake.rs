@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::books::Books;
 use super::in_flight::InFlight;
+use super::sampling::Added;
 use crate::config;
 
 /// Bounds of a batch. Whichever is met first sends it on.
@@ -191,16 +192,28 @@ impl<P: Pending> Intake<P> {
         self.changed.notify_waiters();
     }
 
-    /// Adds input by `push`, which gives the number of items it added. If it may be shed and memory is short, nothing is
+    /// Adds input by `push`, which gives the number of items it added, and of those that a sampler has dropped. If it may be shed and memory is short, nothing is
     /// added and `items_if_shed` items are counted as shed; true if so.
-    pub(crate) fn add(&self, items_if_shed: u64, under: UnderPressure, push: impl FnOnce(&mut P) -> u64) -> bool {
+    pub(crate) fn add<A: Into<Added>>(
+        &self,
+        items_if_shed: u64,
+        under: UnderPressure,
+        push: impl FnOnce(&mut P) -> A,
+    ) -> bool {
         if self.sheds(under) {
             self.shed(items_if_shed);
             return true;
         }
-        let added = push(&mut self.pending.borrow_mut());
-        self.books.borrow_mut().received += added;
-        let first = added > 0 && self.oldest.get().is_none();
+        let Added { kept, sampled_out } = push(&mut self.pending.borrow_mut()).into();
+        {
+            let mut books = self.books.borrow_mut();
+            books.received += kept + sampled_out;
+            books.sampled_out += sampled_out;
+        }
+        if kept == 0 {
+            return false;
+        }
+        let first = self.oldest.get().is_none();
         if first {
             self.oldest.set(Some(Instant::now()));
         }

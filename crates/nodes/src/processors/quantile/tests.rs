@@ -3,6 +3,7 @@
 mod conservation;
 mod harness;
 mod node;
+mod sampled;
 mod stages;
 
 use std::collections::{HashMap, HashSet};

@@ -2,6 +2,7 @@
 
 mod limits;
 mod mapping;
+mod sampling;
 mod sonic;
 
 use std::net::SocketAddr;
@@ -48,8 +49,9 @@ pub(super) struct Config {
     times: mapping::TimesName,
     #[serde(default)]
     pub(super) options: mapping::OptionsName,
-    #[serde(default)]
-    sampling: mapping::SamplingName,
+    packet_sampling: Option<mapping::SamplingName>,
+    /// Which records are kept; as a word what `packet_sampling` is.
+    sampling: Option<sampling::SamplingKey>,
     #[serde(default)]
     u64_overflow: mapping::OverflowName,
     #[serde(default)]
@@ -241,7 +243,7 @@ const KEYS_OF_FLOWS: [&str; 22] = [
     "enumerations",
     "times",
     "options",
-    "sampling",
+    "packet_sampling",
     "u64_overflow",
     "list_semantics",
     "biflow",
@@ -297,6 +299,7 @@ impl Config {
         }
         config.check_limits()?;
         config.check_mapping()?;
+        config.check_sampling()?;
         config.check_sonic()?;
         Ok(config)
     }

@@ -5,14 +5,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use catchment_columns::flow::FlowReceipt;
+use catchment_columns::flow::{FlowReceipt, Sampled};
 use catchment_ipfix::{
     Admitted, CacheError, Collector, CollectorCounters, CollectorLimits, Counters, ExporterTotals, Gauges, ProblemKind,
-    SessionKey,
+    Released, SessionKey,
 };
 
 use super::pending::IpfixPending;
-use crate::ingest::{Intake, Seldom, UnderPressure};
+use crate::ingest::{Added, Intake, Seldom, UnderPressure};
 
 /// The sessions of all exporters, and what was learned of them.
 pub(super) struct Flows {
@@ -67,14 +67,25 @@ impl Flows {
         }
         let exporter = key.peer();
         let push = |pending: &mut IpfixPending| {
-            let Some(batch) = pending.flows() else { return 0 };
-            let mut added = 0;
-            for released in admitted.released.drain(..) {
-                let receipt = FlowReceipt { time_unix_nano: released.received_unix_nano, exporter };
-                added += batch.push_released(&released.content, &released.message, receipt, released.set);
+            let Some((batch, sampling)) = pending.flows() else { return Added::default() };
+            let receipt = FlowReceipt { time_unix_nano, exporter };
+            let of_released = |time_unix_nano| FlowReceipt { time_unix_nano, exporter };
+            let Some(sampling) = sampling else {
+                let mut added = 0;
+                for Released { content, message, received_unix_nano, set } in admitted.released.drain(..) {
+                    added += batch.push_released(&content, &message, of_released(received_unix_nano), set);
+                }
+                added += batch.push(payload, &mut admitted, receipt);
+                return Added::from(added as u64);
+            };
+            let (sampler, now) = sampling.at(time_unix_nano);
+            let mut sum = Sampled::default();
+            for Released { content, message, received_unix_nano, set } in admitted.released.drain(..) {
+                let receipt = of_released(received_unix_nano);
+                sum += batch.push_released_sampled(&content, &message, receipt, set, sampler, now);
             }
-            added += batch.push(payload, &mut admitted, FlowReceipt { time_unix_nano, exporter });
-            added as u64
+            sum += batch.push_sampled(payload, &mut admitted, receipt, sampler, now);
+            Added { kept: sum.kept as u64, sampled_out: sum.dropped as u64 }
         };
         let _ = intake.add(records, under, push);
     }

@@ -16,7 +16,7 @@ use super::shared::{Mode, Shared, Totals};
 use super::sources::{files::FilesCounters, netlink::NetlinkCounters, redis::RedisCounters, unix::UnixCounters};
 use super::tcp::StreamCounters;
 use crate::ingest::tcp::ConnectionCounters;
-use crate::ingest::{Books, Report, merge};
+use crate::ingest::{Books, Report, SamplingReports, merge};
 
 /// What the receiver did since the last report.
 #[metric_set(name = "receiver.ipfix")]
@@ -82,7 +82,7 @@ pub struct IpfixMetrics {
     /// Data sets whose padding is not all zero.
     #[metric(unit = "{set}")]
     pub nonzero_padding_sets: Counter<u64>,
-    /// Records (of SONiC, points) taken in: the sum of sent, shed, unused, failed and waiting.
+    /// Records (of SONiC, points) taken in: the sum of sent, shed, sampled out, unused, failed and waiting.
     #[metric(unit = "{record}")]
     pub records_received: Counter<u64>,
     /// Options records read.
@@ -94,6 +94,9 @@ pub struct IpfixMetrics {
     /// Records dropped under memory pressure.
     #[metric(unit = "{record}")]
     pub records_shed: Counter<u64>,
+    /// Records that the sampler has dropped.
+    #[metric(unit = "{record}")]
+    pub records_sampled_out: Counter<u64>,
     /// Records that the configuration asks nothing of.
     #[metric(unit = "{record}")]
     pub records_unused: Counter<u64>,
@@ -307,6 +310,7 @@ pub(super) struct Metrics {
     set: MetricSet<IpfixMetrics>,
     problems: ProblemReports,
     exporters: ExporterReports,
+    sampled: SamplingReports,
     shared: Rc<Shared>,
     told: Sums,
 }
@@ -316,9 +320,10 @@ impl Metrics {
         set: MetricSet<IpfixMetrics>,
         problems: ProblemReports,
         exporters: ExporterReports,
+        sampled: SamplingReports,
         shared: Rc<Shared>,
     ) -> Self {
-        Self { set, problems, exporters, shared, told: Sums::default() }
+        Self { set, problems, exporters, sampled, shared, told: Sums::default() }
     }
 
     fn update(&mut self) {
@@ -360,6 +365,7 @@ impl Metrics {
             options_records_received: |s| s.flows.options_records;
             records_sent: |s| s.books.sent;
             records_shed: |s| s.books.shed;
+            records_sampled_out: |s| s.books.sampled_out;
             records_unused: |s| s.books.unused;
             records_failed: |s| s.books.failed;
             records_acknowledged: |s| s.books.acknowledged;
@@ -398,6 +404,7 @@ impl Metrics {
             replay_skipped: |s| s.totals.replay_skipped;
         }
         self.problems.update(&now.flows.problems);
+        self.sampled.update(self.shared.sampling_counts());
         self.gauges(&now);
     }
 
@@ -431,6 +438,7 @@ impl Report for Metrics {
         let _ = reporter.report(&mut self.set);
         self.problems.report(reporter);
         self.exporters.report(reporter);
+        self.sampled.report(reporter);
     }
 
     fn last(&mut self) -> Vec<MetricSetSnapshot> {
@@ -438,6 +446,7 @@ impl Report for Metrics {
         let mut last = vec![self.set.snapshot()];
         last.extend(self.problems.last());
         last.extend(self.exporters.last());
+        last.extend(self.sampled.last());
         last
     }
 }
@@ -472,7 +481,8 @@ impl Drop for Metrics {
             ("tls handshake errors", sums.connections.handshake_errors),
             ("receive errors", sums.receive_errors()),
         ];
+        let sampling = self.shared.sampling_counts();
         let items = if self.shared.sonic().is_some() { "points" } else { "records" };
-        self.shared.intake.books().close(self.shared.name.clone(), items, notes);
+        self.shared.intake.books().close(self.shared.name.clone(), items, sampling.as_ref(), notes);
     }
 }

@@ -46,7 +46,7 @@ use otel_arrow_dfe_telemetry::metrics::MetricSet;
 
 use crate::accounts::NodeName;
 use crate::drain::{Input, PipelineInstance};
-use crate::ingest::{self, Rates};
+use crate::ingest::{self, Rates, SamplingReports};
 use config::Config;
 use exporter_metrics::ExporterReports;
 use metrics::{IpfixMetrics, Metrics};
@@ -79,6 +79,7 @@ pub static IPFIX_RECEIVER: ReceiverFactory<OtapPdata> = ReceiverFactory {
                 receiver: IpfixMetrics::register(&pipeline),
                 problems: ProblemReports::new(ProblemMetrics::register(&pipeline)),
                 exporters: ExporterReports::new(&pipeline, config.exporter_metrics),
+                sampled: SamplingReports::new(&pipeline, config.head_sampling().is_some()),
             },
             shared: Shared::new(&config, pressure, rates, name.clone())?,
             config,
@@ -98,6 +99,7 @@ struct Reports {
     receiver: MetricSet<IpfixMetrics>,
     problems: ProblemReports,
     exporters: ExporterReports,
+    sampled: SamplingReports,
 }
 
 struct IpfixReceiver {
@@ -121,7 +123,8 @@ impl local::Receiver<OtapPdata> for IpfixReceiver {
         let shared = Rc::new(shared);
         let Started { sources, claims } = start::sources(&config, &name, cores, &effects, &shared).await?;
         effects.signal_ready();
-        let report = Metrics::new(reports.receiver, reports.problems, reports.exporters, Rc::clone(&shared));
+        let Reports { receiver, problems, exporters, sampled } = reports;
+        let report = Metrics::new(receiver, problems, exporters, sampled, Rc::clone(&shared));
         let intake = Rc::clone(&shared.intake);
         let ended = ingest::run(control, effects, intake, sources, report, input).await;
         drop(claims);

@@ -10,7 +10,7 @@ use otel_arrow_dfe_config::SignalType;
 
 use super::config::Emit;
 use crate::codecs::ipfix_batch::IPFIX_BATCH;
-use crate::ingest::{Payload, Pending};
+use crate::ingest::{Payload, Pending, Sampling};
 
 /// Records of one kind, and what they will become.
 pub(super) enum Collected {
@@ -33,18 +33,20 @@ pub(super) struct Decoded {
 /// Records that wait, and what was seen in those that do not any more.
 pub(super) struct IpfixPending {
     pub(super) collected: Collected,
+    /// Decides on flow records.
+    pub(super) sampling: Option<Sampling>,
     pub(super) decoded: Decoded,
 }
 
 impl IpfixPending {
-    pub(super) fn new(collected: Collected) -> Self {
-        Self { collected, decoded: Decoded::default() }
+    pub(super) fn new(collected: Collected, sampling: Option<Sampling>) -> Self {
+        Self { collected, sampling, decoded: Decoded::default() }
     }
 
-    /// The flow records, unless the receiver takes SONiC's.
-    pub(super) fn flows(&mut self) -> Option<&mut FlowBatch> {
+    /// The flow records and what decides on further ones, unless the receiver takes SONiC's.
+    pub(super) fn flows(&mut self) -> Option<(&mut FlowBatch, Option<&mut Sampling>)> {
         match &mut self.collected {
-            Collected::Logs { batch, .. } | Collected::Metrics { batch, .. } => Some(batch),
+            Collected::Logs { batch, .. } | Collected::Metrics { batch, .. } => Some((batch, self.sampling.as_mut())),
             Collected::Sonic { .. } => None,
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use catchment_columns::flow::FlowBatch;
 use catchment_columns::sonic::SonicBatch;
 use catchment_ipfix::{CacheError, SessionKey};
+use catchment_sampling::{Counts, Input};
 use otel_arrow_dfe_config::error::Error;
 use otel_arrow_dfe_engine::memory_limiter::LocalReceiverAdmissionState;
 
@@ -24,7 +25,7 @@ use super::sources::unix::UnixCounters;
 use super::tcp::StreamCounters;
 use crate::accounts::NodeName;
 use crate::ingest::tcp::Connections;
-use crate::ingest::{Intake, KernelDrops, Rates, UnderPressure};
+use crate::ingest::{Intake, KernelDrops, Rates, Sampling, UnderPressure};
 
 /// How often it is looked at most and at least whether something has waited too long for its template; else ten times in
 /// the time that it may wait.
@@ -95,7 +96,8 @@ impl Shared {
                 (Mode::Flows(Flows::new(config.collector_limits()).into()), collected)
             }
         };
-        let pending = IpfixPending::new(collected);
+        let sampling = config.head_sampling().map(|settings| Sampling::new(settings, Input::Flows, name.core));
+        let pending = IpfixPending::new(collected, sampling.transpose()?);
         Ok(Self {
             intake: Rc::new(Intake::new(pending, config.batch.clone(), config.max_in_flight_bytes, pressure)),
             mode,
@@ -186,6 +188,11 @@ impl Shared {
                 () = tokio::time::sleep(self.expiry_interval) => flows.expire(),
             }
         }
+    }
+
+    /// What the sampler has decided so far, if there is one.
+    pub(super) fn sampling_counts(&self) -> Option<Counts> {
+        self.intake.with_pending(|pending| pending.sampling.as_ref().map(Sampling::counts))
     }
 
     /// Datagrams that the kernel had no room for.

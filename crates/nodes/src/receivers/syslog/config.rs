@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use catchment_columns::ParentIds;
 use catchment_columns::syslog::{MAX_PREFIX_BYTES, NonUtf8, RowOptions, Schema, StructuredDataForm};
+use catchment_sampling::{Input, SamplingConfig};
 use catchment_syslog::{FramerOptions, Framing, Zone};
 use ipnet::IpNet;
 use otel_arrow_dfe_config::error::Error;
@@ -15,7 +16,7 @@ use serde_json::Value;
 use super::senders::Zones;
 use crate::config;
 use crate::ingest::tcp::{Limits, TlsConfig};
-use crate::ingest::{BatchConfig, MaxInFlight, ReceiveBuffer, ReplayConfig};
+use crate::ingest::{BatchConfig, MaxInFlight, ReceiveBuffer, ReplayConfig, Sampling};
 
 /// The checked configuration.
 #[derive(Debug, Clone)]
@@ -26,6 +27,7 @@ pub(crate) struct Config {
     pub(super) zones: ListenerZones,
     pub(crate) max_message_size: usize,
     pub(crate) max_messages_per_second_per_source: Option<u32>,
+    pub(super) sampling: Option<SamplingConfig>,
     pub(crate) rows: RowOptions,
     pub(super) emit: Emit,
     pub(crate) batch: BatchConfig,
@@ -53,6 +55,7 @@ struct Raw {
     #[serde(default = "max_message_size", deserialize_with = "config::bytes::deserialize")]
     max_message_size: usize,
     max_messages_per_second_per_source: Option<u32>,
+    sampling: Option<SamplingConfig>,
     #[serde(default)]
     schema: SchemaName,
     structured_data: Option<StructuredData>,
@@ -217,6 +220,9 @@ impl Config {
             replay.check()?;
         }
         raw.batch.check()?;
+        if let Some(sampling) = &raw.sampling {
+            let _ = Sampling::new(sampling, Input::Syslog, 0)?;
+        }
         config::within("cef_extension_prefix (bytes)", raw.cef_extension_prefix.len(), 0, MAX_PREFIX_BYTES)?;
         if raw.emit == Emit::Encoded && raw.parent_ids == ParentIdsName::Transport {
             return Err(config::invalid(
@@ -241,6 +247,7 @@ impl Config {
             replay: raw.replay,
             max_message_size: raw.max_message_size,
             max_messages_per_second_per_source: raw.max_messages_per_second_per_source,
+            sampling: raw.sampling,
             rows: RowOptions {
                 schema: match raw.schema {
                     SchemaName::Upstream => Schema::Upstream,

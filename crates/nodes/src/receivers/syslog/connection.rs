@@ -48,7 +48,8 @@ impl Messages for Frames {
             Step::Frame { message, consumed, truncated } => {
                 let truncated = truncated || now.end == Some(End::Cut);
                 let receipt = Receipt { time_unix_nano: now.time_unix_nano, truncated };
-                self.shared.take(message, &self.source, receipt, UnderPressure::Keep);
+                let sender = Some(self.peer.ip());
+                self.shared.take(message, sender, || &self.source, receipt, UnderPressure::Keep);
                 Next::Message(consumed)
             }
             Step::Skip { consumed, error } => {

@@ -13,13 +13,13 @@ use otel_arrow_dfe_telemetry_macros::metric_set;
 use super::parsed::Told;
 use super::shared::{Counters, Shared};
 use crate::ingest::tcp::ConnectionCounters;
-use crate::ingest::{Books, Report, merge};
+use crate::ingest::{Books, Report, SamplingReports, merge};
 
 /// What the receiver did since the last report.
 #[metric_set(name = "receiver.syslog")]
 #[derive(Debug, Default, Clone)]
 pub struct SyslogMetrics {
-    /// Messages taken in: the sum of sent, shed, rate limited, failed and waiting.
+    /// Messages taken in: the sum of sent, shed, rate limited, sampled out, failed and waiting.
     #[metric(unit = "{message}")]
     pub messages_received: Counter<u64>,
     /// Messages handed to the next node.
@@ -31,6 +31,9 @@ pub struct SyslogMetrics {
     /// Messages dropped because their sender was over its rate.
     #[metric(unit = "{message}")]
     pub messages_rate_limited: Counter<u64>,
+    /// Messages that the sampler has dropped.
+    #[metric(unit = "{message}")]
+    pub messages_sampled_out: Counter<u64>,
     /// Messages lost because a batch could not be built or handed on.
     #[metric(unit = "{message}")]
     pub messages_failed: Counter<u64>,
@@ -133,12 +136,18 @@ pub(super) struct Metrics {
     set: MetricSet<SyslogMetrics>,
     shared: Rc<Shared>,
     parsed: Told,
+    sampled: SamplingReports,
     told: (Books, Counters, ConnectionCounters, u64),
 }
 
 impl Metrics {
-    pub(super) fn new(set: MetricSet<SyslogMetrics>, parsed: Told, shared: Rc<Shared>) -> Self {
-        Self { set, shared, parsed, told: Default::default() }
+    pub(super) fn new(
+        set: MetricSet<SyslogMetrics>,
+        parsed: Told,
+        sampled: SamplingReports,
+        shared: Rc<Shared>,
+    ) -> Self {
+        Self { set, shared, parsed, sampled, told: Default::default() }
     }
 
     fn update(&mut self) {
@@ -158,6 +167,7 @@ impl Metrics {
         set.messages_sent.add(books.sent.saturating_sub(old_books.sent));
         set.messages_shed.add(books.shed - old_books.shed);
         set.messages_rate_limited.add(books.rate_limited - old_books.rate_limited);
+        set.messages_sampled_out.add(books.sampled_out - old_books.sampled_out);
         set.messages_failed.add(books.failed - old_books.failed);
         set.messages_waiting.set(books.waiting());
         set.messages_acknowledged.add(books.acknowledged - old_books.acknowledged);
@@ -190,6 +200,7 @@ impl Metrics {
         set.replay_skipped.add(counters.replay_skipped - old.replay_skipped);
         self.told = (books, counters, connections, drops);
         self.parsed.update(self.shared.intake.with_pending(|pending| pending.parsed));
+        self.sampled.update(self.shared.sampling_counts());
     }
 }
 
@@ -199,6 +210,7 @@ impl Report for Metrics {
         // A full channel keeps the values for the next time.
         let _ = reporter.report(&mut self.set);
         self.parsed.report(reporter);
+        self.sampled.report(reporter);
         if let Some(border) = &self.shared.border {
             let _ = border.borrow_mut().report(reporter);
         }
@@ -208,6 +220,7 @@ impl Report for Metrics {
         self.update();
         let mut last = vec![self.set.snapshot()];
         last.extend(self.parsed.last());
+        last.extend(self.sampled.last());
         if let Some(border) = &self.shared.border {
             last.extend(border.borrow_mut().terminal_snapshots());
         }
@@ -218,6 +231,7 @@ impl Report for Metrics {
 impl Drop for Metrics {
     fn drop(&mut self) {
         let counters = self.shared.counters.borrow();
+        let sampling = self.shared.sampling_counts();
         let listener = self.shared.connections.get();
         let connections = listener.map(|listener| listener.counters.borrow().clone()).unwrap_or_default();
         let errors = counters.receive_errors + connections.accept_errors + connections.read_errors;
@@ -230,6 +244,6 @@ impl Drop for Metrics {
             ("connections closed idle", connections.idle_closed),
             ("tls handshake errors", connections.handshake_errors),
         ];
-        self.shared.intake.books().close(self.shared.name.clone(), "messages", notes);
+        self.shared.intake.books().close(self.shared.name.clone(), "messages", sampling.as_ref(), notes);
     }
 }

@@ -17,7 +17,7 @@ mod shared;
 mod subject;
 mod tcp;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod udp;
 
 use std::rc::Rc;
@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use catchment_columns::syslog::Transport;
+use catchment_sampling::Input as Sampled;
 use linkme::distributed_slice;
 use otel_arrow_dfe_config::node::NodeUserConfig;
 use otel_arrow_dfe_engine::ReceiverFactory;
@@ -47,7 +48,7 @@ use tokio::task::JoinSet;
 use crate::accounts::NodeName;
 use crate::drain::{Input, PipelineInstance};
 use crate::ingest::tcp::{Tls, accept};
-use crate::ingest::{self, Intake, Rates};
+use crate::ingest::{self, Intake, Rates, Sampling, SamplingReports};
 pub(crate) use config::Config;
 use metrics::{Metrics, SyslogMetrics};
 use parsed::{ParsedMetrics, Told};
@@ -72,10 +73,14 @@ pub static SYSLOG_RECEIVER: ReceiverFactory<OtapPdata> = ReceiverFactory {
         let config = Config::parse(&node_config.config)?;
         ingest::check_cores(config.replay.as_ref(), pipeline.num_cores())?;
         let pressure = LocalReceiverAdmissionState::from_process_state(&pipeline.memory_pressure_state());
+        let name = NodeName::of(&pipeline);
+        let sampling = config.sampling.as_ref().map(|settings| Sampling::new(settings, Sampled::Syslog, name.core));
         let receiver = SyslogReceiver {
+            sampling: sampling.transpose()?,
+            sampled: SamplingReports::new(&pipeline, config.sampling.is_some()),
             rates: Rates::bind(&pipeline, pressure.clone(), config.max_messages_per_second_per_source)?,
             config,
-            name: NodeName::of(&pipeline),
+            name,
             pipeline: PipelineInstance::of(&pipeline),
             metrics: SyslogMetrics::register(&pipeline),
             parsed: Told::new(ParsedMetrics::register(&pipeline)),
@@ -95,6 +100,8 @@ struct SyslogReceiver {
     pipeline: PipelineInstance,
     metrics: MetricSet<SyslogMetrics>,
     parsed: Told,
+    sampling: Option<Sampling>,
+    sampled: SamplingReports,
     border: ReceiverMetrics,
     rates: Rates,
     pressure: LocalReceiverAdmissionState,
@@ -107,10 +114,10 @@ impl local::Receiver<OtapPdata> for SyslogReceiver {
         control: local::ControlChannel<OtapPdata>,
         effects: local::EffectHandler<OtapPdata>,
     ) -> Result<TerminalState, Error> {
-        let Self { config, name, pipeline, metrics, parsed, border, rates, pressure } = *self;
+        let Self { config, name, pipeline, metrics, parsed, sampling, sampled, border, rates, pressure } = *self;
         let input = Input::begin(pipeline);
-        let intake =
-            Intake::new(SyslogPending::new(&config), config.batch.clone(), config.max_in_flight_bytes, pressure);
+        let pending = SyslogPending::new(&config, sampling);
+        let intake = Intake::new(pending, config.batch.clone(), config.max_in_flight_bytes, pressure);
         let shared = Rc::new(Shared::new(intake, rates, Some(border), name.clone(), config.max_message_size));
         let mut sources = JoinSet::new();
         let mut claims = Vec::new();
@@ -140,7 +147,7 @@ impl local::Receiver<OtapPdata> for SyslogReceiver {
             let _ = sources.spawn_local(replay);
         }
         effects.signal_ready();
-        let report = Metrics::new(metrics, parsed, Rc::clone(&shared));
+        let report = Metrics::new(metrics, parsed, sampled, Rc::clone(&shared));
         let intake = Rc::clone(&shared.intake);
         let ended = ingest::run(control, effects, intake, sources, report, input).await;
         drop(claims);

@@ -26,12 +26,13 @@ pub(super) async fn run(
     ingest::replay(replay, reader, max_message_size, stop, async |replayed| match replayed {
         Replayed::Packet(packet) => {
             shared.intake.let_on().await;
-            let source = match packet.transport {
-                Origin::Udp => datagrams.source(packet.source),
-                Origin::File => lines.source(packet.source),
+            let senders = match packet.transport {
+                Origin::Udp => &datagrams,
+                Origin::File => &lines,
             };
+            let (sender, source) = (packet.source.map(|peer| peer.ip()), || senders.source(packet.source));
             let receipt = Receipt { time_unix_nano: now_unix_nano(), truncated: packet.truncated };
-            shared.take(datagram(&packet.payload), &source, receipt, UnderPressure::Keep);
+            shared.take(datagram(&packet.payload), sender, source, receipt, UnderPressure::Keep);
         }
         Replayed::Pass(counts) => {
             shared.counters.borrow_mut().replay_skipped += counts.skipped_total();

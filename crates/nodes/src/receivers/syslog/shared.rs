@@ -1,32 +1,55 @@
 //! What the sources of one receiver share.
 
+use std::borrow::Borrow;
 use std::cell::{OnceCell, RefCell};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use catchment_columns::syslog::{Parsed, Receipt, RowOptions, Source, SyslogBatch, SyslogJob, encoded};
+use catchment_sampling::{Counts, SyslogMessage, Threshold};
 use otel_arrow_dfe_config::SignalType;
 use otel_arrow_dfe_otap::metrics::ReceiverMetrics;
 
 use super::config::{Config, Emit};
+use super::senders::Senders;
 use crate::accounts::NodeName;
 use crate::codecs::syslog_batch::SYSLOG_BATCH;
 use crate::ingest::tcp::Connections;
-use crate::ingest::{Intake, KernelDrops, Payload, Pending, Rates, UnderPressure};
+use crate::ingest::{Added, Intake, KernelDrops, Payload, Pending, Rates, Sampling, UnderPressure};
 
 /// A batch under construction and how its rows are to be written.
 pub(super) struct SyslogPending {
     batch: SyslogBatch,
     rows: RowOptions,
     emit: Emit,
+    pub(super) sampling: Option<Sampling>,
     /// What all messages so far were read as.
     pub(super) parsed: Parsed,
 }
 
 impl SyslogPending {
-    pub(super) fn new(config: &Config) -> Self {
-        Self { batch: SyslogBatch::new(), rows: config.rows.clone(), emit: config.emit, parsed: Parsed::default() }
+    pub(super) fn new(config: &Config, sampling: Option<Sampling>) -> Self {
+        let (batch, parsed) = (SyslogBatch::new(), Parsed::default());
+        Self { batch, rows: config.rows.clone(), emit: config.emit, sampling, parsed }
+    }
+
+    /// Adds a message, unless the sampler drops it: then it is not copied, and its source not looked for.
+    #[inline]
+    fn push<S: Borrow<Arc<Source>>>(
+        &mut self,
+        message: &[u8],
+        sender: Option<IpAddr>,
+        source: impl FnOnce() -> S,
+        receipt: Receipt,
+    ) -> Added {
+        let threshold = match &mut self.sampling {
+            None => Some(Threshold::KEEP_ALL),
+            Some(sampling) => sampling.decide(&SyslogMessage { message, source: sender }, receipt.time_unix_nano),
+        };
+        let Some(threshold) = threshold else { return Added::SAMPLED_OUT };
+        self.batch.push_sampled(message, source().borrow(), receipt, threshold);
+        Added::from(1)
     }
 }
 
@@ -111,7 +134,8 @@ impl Shared {
     }
 
     /// Takes in the message of a datagram, unless memory is short or its sender is over its rate.
-    pub(super) fn take_datagram(&self, message: &[u8], sender: IpAddr, source: &Arc<Source>, receipt: Receipt) {
+    pub(super) fn take_datagram(&self, message: &[u8], peer: SocketAddr, senders: &Senders, receipt: Receipt) {
+        let sender = peer.ip();
         if !message.is_empty() && !self.rates.admit(sender) {
             self.counters.borrow_mut().bytes += message.len() as u64;
             let mut books = self.intake.books_mut();
@@ -120,11 +144,19 @@ impl Shared {
             self.tell_border(message.len(), false);
             return;
         }
-        self.take(message, source, receipt, UnderPressure::Shed);
+        self.take(message, Some(sender), || senders.source(Some(peer)), receipt, UnderPressure::Shed);
     }
 
-    /// Takes in one message without its frame; what is longer than the limit is cut.
-    pub(super) fn take(&self, message: &[u8], source: &Arc<Source>, receipt: Receipt, under: UnderPressure) {
+    /// Takes in one message without its frame; what is longer than the limit is cut. `source` is asked for if the message
+    /// is kept.
+    pub(super) fn take<S: Borrow<Arc<Source>>>(
+        &self,
+        message: &[u8],
+        sender: Option<IpAddr>,
+        source: impl FnOnce() -> S,
+        receipt: Receipt,
+        under: UnderPressure,
+    ) {
         let (message, truncated) = match message.get(..self.max_message_size) {
             Some(head) if head.len() < message.len() => (head, true),
             _ => (message, receipt.truncated),
@@ -138,10 +170,8 @@ impl Shared {
             }
             counters.truncated += u64::from(truncated);
         }
-        let shed = self.intake.add(1, under, |pending| {
-            pending.batch.push(message, source, Receipt { truncated, ..receipt });
-            1
-        });
+        let receipt = Receipt { truncated, ..receipt };
+        let shed = self.intake.add(1, under, |pending| pending.push(message, sender, source, receipt));
         self.tell_border(message.len(), !shed);
     }
 
@@ -157,8 +187,16 @@ impl Shared {
         let _ = border.record(completed);
     }
 
+    /// What the sampler has decided so far, if there is one.
+    pub(super) fn sampling_counts(&self) -> Option<Counts> {
+        self.intake.with_pending(|pending| pending.sampling.as_ref().map(Sampling::counts))
+    }
+
     /// Datagrams that the kernel had no room for.
     pub(super) fn kernel_drops(&self) -> u64 {
         self.drops.get().map_or(0, |drops| drops.total())
     }
 }
+
+#[cfg(test)]
+mod tests;

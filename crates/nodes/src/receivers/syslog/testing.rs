@@ -1,9 +1,11 @@
 //! What the tests of the receiver share: a listener's state without an engine, and the records that come out.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 
-use catchment_columns::syslog::Transport;
-use catchment_columns::{Budget, Job, Step, json};
+use catchment_columns::syslog::{Receipt, Transport};
+use catchment_columns::{Budget, Job, OtapArrowRecords, Step, json};
+use catchment_sampling::Input;
 use otel_arrow_dfe_engine::memory_limiter::{
     LocalReceiverAdmissionState, MemoryPressureChanged, MemoryPressureLevel, MemoryPressureState,
 };
@@ -15,12 +17,14 @@ use super::shared::{Shared, SyslogPending};
 use super::tcp::Tcp;
 use crate::accounts::NodeName;
 use crate::ingest::tcp::Tls;
-use crate::ingest::{Intake, Rates};
+use crate::ingest::{Books, Intake, Pending, Rates, Sampling};
 
 /// What the sources of a receiver with this configuration share.
 pub(super) fn shared(config: &Config) -> Rc<Shared> {
     let pressure = LocalReceiverAdmissionState::from_process_state(&MemoryPressureState::default());
-    let intake = Intake::new(SyslogPending::new(config), config.batch.clone(), config.max_in_flight_bytes, pressure);
+    let sampling = config.sampling.as_ref().map(|config| Sampling::new(config, Input::Syslog, 0).expect("valid"));
+    let intake =
+        Intake::new(SyslogPending::new(config, sampling), config.batch.clone(), config.max_in_flight_bytes, pressure);
     let rates = Rates::new(None, config.max_messages_per_second_per_source);
     let name = NodeName { group: "g".into(), pipeline: "p".into(), node: "n".into(), core: 0 };
     Rc::new(Shared::new(intake, rates, None, name, config.max_message_size))
@@ -50,6 +54,32 @@ pub(super) async fn tcp(more: Value) -> Rc<Tcp> {
     };
     let senders = Senders::new(config.zones.tcp.clone(), Transport::Tcp);
     Rc::new(Tcp::new(tcp, config.max_message_size, tls, senders, shared(&config)))
+}
+
+/// The record batches of messages that come as datagrams of one sender to a receiver with this configuration, each at its
+/// time, and what has become of them. Every message is in a batch or was dropped.
+pub(crate) fn receive(config: &Value, messages: impl Iterator<Item = (i64, String)>) -> (Vec<OtapArrowRecords>, Books) {
+    let config = Config::parse(config).expect("valid");
+    let shared = shared(&config);
+    let senders = Senders::new(config.zones.udp.clone(), Transport::Udp);
+    let peer = SocketAddr::from(([192, 0, 2, 1], 514));
+    let mut batches = Vec::new();
+    let mut take = |shared: &Shared| {
+        let (mut job, items) = shared.intake.take_job_for_test();
+        shared.intake.books_mut().sent += items;
+        batches.extend(job.run().expect("decoded"));
+    };
+    for (time_unix_nano, message) in messages {
+        shared.take_datagram(message.as_bytes(), peer, &senders, Receipt { time_unix_nano, truncated: false });
+        if shared.intake.with_pending(|pending| pending.items() >= 4_096) {
+            take(&shared);
+        }
+    }
+    take(&shared);
+    let books = shared.intake.books().clone();
+    assert_eq!(books.waiting(), 0);
+    assert_eq!(books.received, books.sent + books.sampled_out);
+    (batches, books)
 }
 
 /// Takes the waiting batch out and gives its records.

@@ -43,6 +43,8 @@ fn what_is_in_flight_is_bounded() {
             pipeline.node_duration_distribution(),
         ),
         pressure: LocalReceiverAdmissionState::from_process_state(&pipeline.memory_pressure_state()),
+        sampling: None,
+        sampled: SamplingReports::none(),
         config,
     };
     let node_config = Arc::new(NodeUserConfig::new_receiver_config(SYSLOG_RECEIVER_URN));

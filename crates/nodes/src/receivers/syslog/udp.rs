@@ -14,8 +14,7 @@ pub(super) async fn receive(udp: UdpIngress, senders: Senders, shared: Rc<Shared
     let UdpIngress { socket, granted, drops } = udp;
     receive_datagrams(socket, granted, drops, &shared.intake, |received| match received {
         Datagram::Received { bytes, peer, truncated, time_unix_nano } => {
-            let source = senders.source(Some(peer));
-            shared.take_datagram(datagram(bytes), peer.ip(), &source, Receipt { time_unix_nano, truncated });
+            shared.take_datagram(datagram(bytes), peer, &senders, Receipt { time_unix_nano, truncated });
         }
         Datagram::Failed => shared.counters.borrow_mut().receive_errors += 1,
     })

@@ -213,7 +213,7 @@ impl Config {
             schema: self.schema.into(),
             enumerations: self.enumerations.into(),
             times: self.times.into(),
-            sampling: self.sampling.into(),
+            sampling: self.packet_sampling().into(),
             options: self.options.into(),
             u64_overflow: self.u64_overflow.into(),
             list_semantics: self.list_semantics,

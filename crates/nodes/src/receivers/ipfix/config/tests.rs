@@ -130,3 +130,33 @@ fn sonic_is_metrics_on_one_core() {
     assert!(config.check_cores(1).is_ok());
     assert!(config.check_cores(2).expect_err("refused").to_string().contains("config.netlink"));
 }
+
+/// A map under `sampling` says which records are kept, a word what becomes of packet sampling, which has a key of its own too.
+#[test]
+fn both_kinds_of_sampling() {
+    let with = |more| Config::parse(&udp(more)).expect("valid");
+    let applies = |config: &Config| config.flow_mapping().sampling == catchment_columns::flow::SamplingUse::Apply;
+    let plain = with(json!({}));
+    assert!(plain.head_sampling().is_none() && !applies(&plain));
+    for more in [json!({"sampling": "apply"}), json!({"packet_sampling": "apply"})] {
+        let config = with(more);
+        assert!(config.head_sampling().is_none() && applies(&config));
+    }
+    let both = with(json!({"packet_sampling": "apply", "sampling": {"seed": 1, "policies": [{"ratio": 0.5}]}}));
+    assert!(applies(&both));
+    assert_eq!(both.head_sampling().map(|sampling| sampling.policies.len()), Some(1));
+    for (value, expected) in [
+        (udp(json!({"sampling": "keep", "packet_sampling": "keep"})), "config.sampling: a word"),
+        (udp(json!({"sampling": "some"})), "config.sampling: unknown variant `some`, expected `keep` or `apply`"),
+        (udp(json!({"sampling": 0.1})), "a map with `policies`, or `keep` or `apply`"),
+        (udp(json!({"sampling": {"policies": [{"trace_flag": {"unsampled": "drop"}}]}})), "policies[0].trace_flag"),
+        (udp(json!({"sampling": {"policies": [{"ratio": {"ratio": 0.5, "drw": 1}}]}})), "config.sampling.policies[0]"),
+        (
+            json!({"profile": "sonic_hft", "unix": {"path": "/run/x"}, "sampling": {"policies": [{"ratio": 0.5}]}}),
+            "cumulative or gauges",
+        ),
+    ] {
+        let error = refused(value);
+        assert!(error.contains(expected), "{error}");
+    }
+}

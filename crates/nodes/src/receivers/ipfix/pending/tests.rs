@@ -10,7 +10,7 @@ use super::*;
 
 /// What is taken out, as items and bytes of each payload.
 fn payloads(collected: Collected, signal: SignalType) -> Vec<(u64, usize)> {
-    let mut pending = IpfixPending::new(collected);
+    let mut pending = IpfixPending::new(collected, None);
     let items = pending.items() as u64;
     let Payload::Encoded(encoding, found, payloads) = pending.take_payload() else { panic!("decoded") };
     assert_eq!((encoding, found), (IPFIX_BATCH, signal));
