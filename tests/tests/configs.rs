@@ -87,6 +87,13 @@ const SHIPPED: &[Shipped] = &[
         backend: Backend::Otap,
     },
     Shipped {
+        file: "sampling.yaml",
+        sent: None,
+        prints: &["http.response_time"],
+        delivers: None,
+        backend: Backend::Otap,
+    },
+    Shipped {
         file: "sonic.yaml",
         sent: None,
         prints: &["pg.occupancy", "pg.watermark", "Ethernet0|7"],
