@@ -9,6 +9,7 @@ mod pipelines;
 mod quantile_core;
 mod quantile_pipeline;
 mod rounds;
+mod sampling;
 mod syslog;
 
 use std::io::{self, Write};
@@ -25,6 +26,8 @@ pub(crate) enum Table {
     IpfixDecode,
     /// Flow records over UDP, beside nfcapd and nfacctd.
     IpfixUdp,
+    /// Head sampling in the receivers, beside none and beside the engine's processor.
+    Sampling,
     /// Sketches and exact quantiles, beside other crates.
     QuantileCore,
     /// Counters, flow records and lines to OTLP and OTAP, beside the engine's own exporters.
@@ -61,7 +64,7 @@ impl Table {
     /// Whether it starts the engine.
     pub(crate) fn needs_engine(self) -> bool {
         match self {
-            Self::Syslog | Self::IpfixUdp | Self::QuantilePipeline | Self::Export => true,
+            Self::Syslog | Self::IpfixUdp | Self::Sampling | Self::QuantilePipeline | Self::Export => true,
             Self::IpfixDecode | Self::QuantileCore => false,
         }
     }
@@ -80,6 +83,7 @@ impl Table {
             Self::Syslog => syslog::measure(setup, rows),
             Self::IpfixDecode => ipfix_decode::measure(setup, rows),
             Self::IpfixUdp => ipfix_udp::measure(setup, rows),
+            Self::Sampling => sampling::measure(setup, rows),
             Self::QuantileCore => quantile_core::measure(setup, rows),
             Self::QuantilePipeline => quantile_pipeline::measure(setup, rows),
             Self::Export => export::measure(setup, rows),
