@@ -140,15 +140,58 @@ fn a_table_for_transport_needs_no_sorting() {
     }
 }
 
+fn parents(records: &OtapArrowRecords) -> Vec<u16> {
+    let table = records.get(ArrowPayloadType::LogAttrs).expect("attributes");
+    let parents = table.column_by_name(consts::PARENT_ID).expect("parents");
+    parents.as_any().downcast_ref::<UInt16Array>().expect("numbers").values().to_vec()
+}
+
 /// Rows are grouped by name and value, with differences within a group.
 #[test]
 fn rows_are_grouped() {
     let records: Vec<_> = (0..5).map(|n| texts(&[("a", ["x", "y"][n % 2]), ("b", "z")])).collect();
     let records = write(&records, &["b", "a"], ParentIds::Transport);
-    let table = records.get(ArrowPayloadType::LogAttrs).expect("attributes");
-    let parents = table.column_by_name(consts::PARENT_ID).expect("parents");
-    let parents = parents.as_any().downcast_ref::<UInt16Array>().expect("numbers");
-    assert_eq!(parents.values(), &[0, 2, 2, 1, 2, 0, 1, 1, 1, 1]);
+    assert_eq!(parents(&records), [0, 2, 2, 1, 2, 0, 1, 1, 1, 1]);
+}
+
+/// Values that do not go together with those of another name stay in the order of records, unless they come in runs. Those
+/// that do are grouped, which gives both names the same parent ids.
+#[test]
+fn values_that_go_together() {
+    let value = |record: usize, run: usize| (record / run * 7 % 30).to_string();
+    let alone = |run: usize| -> Vec<u16> {
+        let records: Vec<_> = (0..900).map(|n| texts(&[("a", &value(n, run))])).collect();
+        assert_all_readers_agree(&records, &["a"]);
+        parents(&write(&records, &["a"], ParentIds::Transport))
+    };
+    assert_eq!(alone(1), (0..900).collect::<Vec<u16>>());
+    assert_eq!(alone(3)[..4], [0, 1, 1, 88]);
+    let records: Vec<_> =
+        (0..900).map(|n| texts(&[("a", &value(n, 1)), ("b", &format!("process {}", value(n, 1)))])).collect();
+    assert_all_readers_agree(&records, &["a", "b"]);
+    let together = parents(&write(&records, &["a", "b"], ParentIds::Transport));
+    assert_eq!(together[..3], [0, 30, 30]);
+    assert_eq!(together[..900], together[900..]);
+}
+
+/// Integers that are mostly different come first, the largest of them before others; what repeats stays in its order.
+#[test]
+fn integers_that_differ_come_first() {
+    let record = |n: i64| -> Attributes {
+        let times = [("start", 10_000 + n - i64::from(n % 5 == 0)), ("end", 10_001 + n)];
+        let all = [("few", n / 9), ("port", n * 7 % 1_009), times[0], times[1], ("one", 1)];
+        all.into_iter().map(|(name, value)| (name.to_owned(), Any::Int(value))).collect()
+    };
+    let records: Vec<_> = (0..1_000).map(record).collect();
+    let written = write(&records, &["few", "port", "start", "end", "one"], ParentIds::Transport);
+    let table = written.get(ArrowPayloadType::LogAttrs).expect("attributes");
+    let keys = table.column_by_name(consts::ATTRIBUTE_KEY).expect("keys");
+    let keys = arrow::compute::cast(keys, &DataType::Utf8).expect("texts");
+    let keys = keys.as_any().downcast_ref::<StringArray>().expect("texts");
+    let mut order: Vec<_> = keys.iter().flatten().collect();
+    order.dedup();
+    assert_eq!(order, ["end", "start", "port", "few", "one"]);
+    assert_all_readers_agree(&records, &["few", "port", "start", "end", "one"]);
 }
 
 /// Readers may differ on whether such numbers are equal, so their parent ids stay plain.

@@ -53,6 +53,10 @@ struct Column {
     integers: Vec<i64>,
     /// Not all values are the same.
     varies: bool,
+    /// Integers are mostly different; known once rows are brought into order, as the next.
+    is_diverse: bool,
+    /// Its values do not go together with those of another column.
+    is_alone: bool,
     lookups: Lookups,
     recent: Recent,
 }
@@ -85,6 +89,8 @@ impl Column {
             values: Vec::with_capacity(numbers),
             integers: Vec::with_capacity(integers),
             varies: false,
+            is_diverse: false,
+            is_alone: false,
             lookups: Lookups::default(),
             recent: Recent::default(),
         }
@@ -108,6 +114,15 @@ impl Column {
         self.varies |= self.integers.last().is_some_and(|last| *last != value);
         self.parents.push(parent);
         self.integers.push(value);
+    }
+
+    /// Numbers that stand for the values, row by row.
+    fn numbers(&self) -> impl ExactSizeIterator<Item = u64> {
+        let is_integer = self.kind == Kind::Integer;
+        (0..self.parents.len()).map(move |row| match is_integer {
+            true => self.integers.get(row).map_or(0, |value| value.cast_unsigned()),
+            false => self.values.get(row).map_or(0, |value| u64::from(*value)),
+        })
     }
 
     /// Equal values have equal numbers wherever they are, and not only next to each other.

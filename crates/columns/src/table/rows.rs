@@ -1,6 +1,6 @@
 //! The rows of an attribute table in their order.
 
-use super::values::{Integers, Sparse, Strings, ValueId, are_diverse};
+use super::values::{Integers, Sparse, Strings, ValueId, are_diverse, different, looked_at};
 use super::{AttributeTable, Column, Kind, LaidOut, NameId};
 use crate::text::same;
 
@@ -77,12 +77,68 @@ impl IntegerForm {
         let (mut all, mut diverse) = (0, 0);
         for column in integers.take(SAMPLED_COLUMNS) {
             all += column.integers.len();
-            if column.varies && are_diverse(&column.integers) {
+            if column.is_diverse {
                 diverse += column.integers.len();
             }
         }
         if diverse * 4 > all { Self::Plain(Vec::new()) } else { Self::Dictionary(Integers::default()) }
     }
+}
+
+/// Where a column of integers stands among the others, for the sake of compressors that look at a few places only. Integers
+/// that are mostly different come first, since after what repeats such compressors stay at short distances for long. Among
+/// them the largest are first, so that columns with the same values are neighbours, and starts of flows follow ends.
+fn place_of_integers(column: &Column) -> (bool, std::cmp::Reverse<i128>) {
+    let is_first = column.is_diverse;
+    let sum = if is_first { column.integers.iter().map(|value| i128::from(*value)).sum() } else { 0 };
+    (!is_first, std::cmp::Reverse(sum))
+}
+
+/// Fewer rows than this are grouped whatever their values are.
+const FEW: usize = 64;
+
+/// Finds the columns whose values do not go together with those of another one, as far as samples tell. Where they do, as
+/// those of a program and its process, they are in the same groups, and then they have the same parent ids, which cost
+/// nothing for the second column. Grouping a column that is alone gains nothing: its parent ids take as much as its values.
+fn find_those_alone(columns: &mut [Column]) {
+    let mut counts: Vec<(usize, usize)> = Vec::new();
+    for (place, column) in columns.iter_mut().enumerate() {
+        if column.parents.len() >= FEW && column.varies && !column.is_diverse && column.tells_values_apart() {
+            let different = different(column.numbers());
+            // With few rows for each value a sample shows no more, and groups of few rows are hardly like others.
+            column.is_alone = different * 2 > looked_at(column.parents.len());
+            if !column.is_alone {
+                counts.push((different, place));
+            }
+        }
+    }
+    counts.sort_unstable();
+    let go_together = |one: usize, other: usize| {
+        let (Some((one, a)), Some((other, b))) = (counts.get(one), counts.get(other)) else { return false };
+        let (a, b, most) = (&columns[*a], &columns[*b], one.max(other) * 33 / 32);
+        let pairs = a.numbers().zip(b.numbers()).map(|(a, b)| a.rotate_left(32) ^ b);
+        one.min(other) * 17 / 16 >= *one.max(other) && a.parents.len() == b.parents.len() && different(pairs) <= most
+    };
+    // What goes together has as many values, so that it is next to each other.
+    let with_next: Vec<bool> = (0..counts.len()).map(|at| go_together(at, at + 1)).collect();
+    let mut with_last = false;
+    for ((_, place), with_next) in counts.iter().zip(with_next) {
+        columns[*place].is_alone = !with_next && !with_last;
+        with_last = with_next;
+    }
+}
+
+/// Rows for each pair of equal neighbours from which on a column may stay in the order of its records: each pair interrupts
+/// the sequence of parent ids that such columns have in common, for the second one is a difference.
+const ROWS_A_PAIR: usize = 20;
+
+/// Whether a column is not grouped by value, of which `values` are the numbers.
+fn keeps_order<T: PartialEq>(column: &Column, values: &[T]) -> bool {
+    let comes_in_runs = || {
+        let pairs = values.windows(2).filter(|pair| pair[0] == pair[1]).count();
+        pairs * ROWS_A_PAIR > values.len()
+    };
+    column.is_diverse || (column.is_alone && !comes_in_runs())
 }
 
 /// Rows after which a step of bringing them into order ends.
@@ -100,8 +156,12 @@ pub(crate) struct Ordering {
 impl Ordering {
     pub(super) fn new(mut table: AttributeTable, wanted: ParentIds) -> Self {
         let mut columns = std::mem::take(&mut table.columns);
-        // Stable: columns of one kind stay in the order in which they appeared.
-        columns.sort_by_key(|column| column.kind);
+        for column in &mut columns {
+            column.is_diverse = column.kind == Kind::Integer && column.varies && are_diverse(&column.integers);
+        }
+        // Stable: columns of one kind stay in the order in which they appeared, but for integers.
+        columns.sort_by_cached_key(|column| (column.kind, place_of_integers(column)));
+        find_those_alone(&mut columns);
         let length: usize = columns.iter().map(|column| column.parents.len()).sum();
         let numbered: usize = columns.iter().map(|column| column.values.len()).sum();
         let rows = Rows {
@@ -153,7 +213,7 @@ impl Rows {
     fn numbered(&mut self, column: &Column, table: &AttributeTable, groups: &mut Groups) {
         let (start, start_values) = (self.parents.len(), self.values.len());
         let stays = self.encoding == ParentIds::Plain || column.kind == Kind::Map || column.kind == Kind::List;
-        if stays || !column.varies || !column.tells_values_apart() {
+        if stays || !column.varies || !column.tells_values_apart() || keeps_order(column, &column.values) {
             self.parents.extend_from_slice(&column.parents);
             self.values.extend_from_slice(&column.values);
         } else {
@@ -182,7 +242,7 @@ impl Rows {
             IntegerForm::Dictionary(known) => {
                 column.values = known.intern_all(&column.integers);
                 let start_values = self.values.len();
-                if is_plain || !column.varies {
+                if is_plain || !column.varies || keeps_order(column, &column.values) {
                     self.parents.extend_from_slice(&column.parents);
                     self.values.append(&mut column.values);
                 } else {
@@ -194,7 +254,7 @@ impl Rows {
             }
             IntegerForm::Plain(integers) => {
                 integers.resize(start, 0);
-                if is_plain || !column.varies || are_diverse(&column.integers) {
+                if is_plain || !column.varies || keeps_order(column, &column.integers) {
                     self.parents.extend_from_slice(&column.parents);
                     integers.extend_from_slice(&column.integers);
                 } else {

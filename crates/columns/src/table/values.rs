@@ -273,22 +273,29 @@ const SAMPLE: usize = 1_024;
 /// Fewer values than this are never judged diverse.
 const SAMPLE_MIN: usize = 64;
 
-/// Whether more than half of some values spread over all are different, as far as a small set of bits tells: then a
-/// dictionary of them costs more than it saves.
-pub(super) fn are_diverse(values: &[i64]) -> bool {
-    if values.len() < SAMPLE_MIN {
-        return false;
-    }
-    let stride = values.len().div_ceil(SAMPLE);
+/// How many of some values spread over all are different, as far as a small set of bits tells. Columns of as many rows are
+/// looked at in the same ones.
+pub(super) fn different(values: impl ExactSizeIterator<Item = u64>) -> usize {
+    let stride = values.len().div_ceil(SAMPLE).max(1);
     let mut seen = [0_u64; 128];
-    let (mut looked_at, mut different) = (0, 0);
-    for value in values.iter().step_by(stride) {
+    let mut different = 0;
+    for value in values.step_by(stride) {
         // Multiplication carries what is different up into the bits that are taken: 7 for the word, 6 for the bit.
-        let mixed = value.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = value.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (word, bit) = (&mut seen[(mixed >> 57) as usize], 1 << ((mixed >> 51) & 63));
-        different += u32::from(*word & bit == 0);
+        different += usize::from(*word & bit == 0);
         *word |= bit;
-        looked_at += 1;
     }
-    different * 2 > looked_at
+    different
+}
+
+/// How many of so many values [`different`] looks at.
+pub(super) fn looked_at(values: usize) -> usize {
+    values.div_ceil(values.div_ceil(SAMPLE).max(1))
+}
+
+/// Whether more than half of the values are different: then a dictionary of them costs more than it saves.
+pub(super) fn are_diverse(values: &[i64]) -> bool {
+    let different = different(values.iter().map(|value| value.cast_unsigned()));
+    values.len() >= SAMPLE_MIN && different * 2 > looked_at(values.len())
 }
