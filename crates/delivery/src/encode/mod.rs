@@ -14,6 +14,7 @@ mod error;
 mod groups;
 mod ids;
 mod index;
+mod marks;
 mod same;
 mod table;
 

@@ -3,133 +3,191 @@
 //! Receivers that lay out their tables themselves write them so. Where a table comes item by item instead, parent ids hardly
 //! compress: each key is followed by another one, so that none is a difference to the row before.
 
-use arrow::array::{Array, ArrayRef, DictionaryArray, StringArray, UInt8Array};
+use arrow::array::{Array, ArrayRef, DictionaryArray, Int64Array, StringArray, UInt8Array};
 use arrow::datatypes::{UInt8Type, UInt16Type};
 use hashbrown::HashMap;
 use otel_arrow_dfe_pdata::schema::consts;
 
 use crate::encode::error::EncodeError;
+use crate::encode::marks::{run_length, same_names};
 use crate::encode::table::Table;
 
 /// Rows below which the order does not matter.
 const FEW: usize = 64;
-/// Rows for each value from which on a value is said to repeat.
-const REPEATS: usize = 8;
+/// Rows for each value below which the rows of a key stay in their order. Their parents are then those of all items, for each
+/// such key the same, and compress to nothing after the first one. Where values have more rows, keys that go together have
+/// the same groups, and the same parents thus.
+const ROWS_A_VALUE: usize = 16;
+/// Rows for each pair of equal neighbours from which on this holds: each pair interrupts it.
+const ROWS_A_PAIR: usize = 20;
+/// Types of attributes whose values are looked at.
+const TEXT: u8 = 1;
+const INTEGER: u8 = 2;
 
 /// Rows in order, and what they belong to.
 pub(super) type Placed = (Option<Vec<u32>>, Vec<u32>);
 
-/// What rows have to have in common to stand together: type and key, and the value if it repeats.
-type Class = (u8, u32, u32);
-
-/// Brings rows together that have type and key in common, unless they are so already; `order` has the rows that are sent and
-/// `parents` theirs. Rows of one class stay in their order.
+/// Brings rows together that have type and key in common, and among them those that have the value in common if values
+/// repeat; unless types and keys are together already, for then to move all columns takes more time than it saves bytes.
+/// Rows that have all of it in common stay in their order. `order` has the rows that are sent, and `parents` theirs.
 pub(super) fn arrange(table: &Table<'_>, (order, parents): Placed) -> Result<Placed, EncodeError> {
     let types: &UInt8Array = table.required(consts::ATTRIBUTE_TYPE, "numbers of 8 bits")?;
     let missing = EncodeError::MissingColumn { table: table.kind, column: consts::ATTRIBUTE_KEY };
-    let keys = numbers(table.array(consts::ATTRIBUTE_KEY).ok_or(missing)?);
-    let row_at = |place: usize| order.as_ref().map_or(place, |order| order[place] as usize);
-    let name_of = |row: usize| (types.value(row), keys(row));
-    if parents.len() < FEW || is_together((0..parents.len()).map(|place| name_of(row_at(place)))) {
+    let keys = table.array(consts::ATTRIBUTE_KEY).ok_or(missing)?;
+    if parents.len() < FEW {
         return Ok((order, parents));
     }
-    let texts = table.array(consts::ATTRIBUTE_STR).filter(|array| has_dictionary(array)).map(numbers);
-    let text = |row: usize| texts.as_ref().map_or(0, |texts| texts(row) + 1);
-    let value_of = |row: usize| if types.value(row) == 1 { text(row) } else { 0 };
-    // Numbers of classes in the order in which they come up, with how many rows they have.
-    let mut numbered: HashMap<Class, u32> = HashMap::new();
-    let mut classes: Vec<(Class, u32)> = Vec::new();
-    let mut class_of: Vec<u32> = Vec::with_capacity(parents.len());
-    let mut last: Option<(Class, u32)> = None;
-    for place in 0..parents.len() {
-        let row = row_at(place);
-        let (kind, key) = name_of(row);
-        let class = (kind, key, value_of(row));
-        let number = match last {
-            Some((known, number)) if known == class => number,
-            _ => *numbered.entry(class).or_insert_with(|| {
-                classes.push((class, 0));
-                classes.len() as u32 - 1
-            }),
-        };
-        last = Some((class, number));
-        classes[number as usize].1 += 1;
-        class_of.push(number);
+    if order.is_none() && is_together(types, keys) {
+        return Ok((order, parents));
     }
-    // Names in their order, with rows and values.
-    let mut names: Vec<(usize, usize)> = Vec::new();
-    let mut name_numbers: HashMap<(u8, u32), usize> = HashMap::new();
-    let name_numbers: Vec<usize> = classes
+    let numbers = numbers(keys);
+    let mut rows: Vec<u32> = order.unwrap_or_else(|| (0..parents.len() as u32).collect());
+    // Numbers of names in the order in which they come up.
+    let mut known: HashMap<(u8, u32), u32> = HashMap::new();
+    let mut last = ((0, u32::MAX), 0);
+    let names: Vec<u32> = rows
         .iter()
-        .map(|((kind, key, _), rows)| {
-            let name = *name_numbers.entry((*kind, *key)).or_insert_with(|| {
-                names.push((0, 0));
-                names.len() - 1
-            });
-            names[name].0 += *rows as usize;
-            names[name].1 += 1;
-            name
+        .map(|row| {
+            let name = (types.value(*row as usize), numbers[*row as usize]);
+            if name != last.0 {
+                let next = known.len() as u32;
+                last = (name, *known.entry(name).or_insert(next));
+            }
+            last.1
         })
         .collect();
-    // Where the rows of each class begin: by name, and by value where values repeat.
-    let mut by_name: Vec<u32> = (0..classes.len() as u32).collect();
-    by_name.sort_by_key(|class| name_numbers[*class as usize]);
-    let mut starts = vec![0_u32; classes.len()];
-    // Classes that stand for all values of their name.
-    let mut stands_for: Vec<u32> = (0..classes.len() as u32).collect();
-    let (mut next, mut whole): (u32, Option<(usize, u32)>) = (0, None);
-    for class in by_name {
-        let (name, rows) = (name_numbers[class as usize], classes[class as usize].1);
-        let (of_name, values) = names[name];
-        match whole {
-            Some((known, first)) if known == name => stands_for[class as usize] = first,
-            _ => {
-                starts[class as usize] = next;
-                whole = (values * REPEATS > of_name).then_some((name, class));
+    let mut places: Vec<u32> = (0..rows.len() as u32).collect();
+    let mut groups = Groups::default();
+    groups.bring_together(&mut places, 0, |place| names[place as usize]);
+    let texts = table.array(consts::ATTRIBUTE_STR).and_then(keys_of);
+    let integers = table.array(consts::ATTRIBUTE_INT);
+    let integer_keys = integers.and_then(keys_of);
+    let integers = integers.and_then(|array| array.as_any().downcast_ref::<Int64Array>()).map(Int64Array::values);
+    let mut rest = places.as_mut_slice();
+    while let Some(first) = rest.first() {
+        let kind = types.value(rows[*first as usize] as usize);
+        let name = names[*first as usize];
+        let length = rest.iter().take_while(|place| names[**place as usize] == name).count();
+        let (section, others) = rest.split_at_mut(length);
+        rest = others;
+        let row = |place: u32| rows[place as usize] as usize;
+        match (kind, &texts, &integer_keys, integers) {
+            (TEXT, Some(keys), ..) | (INTEGER, _, Some(keys), _) => groups.by_value(section, |place| keys[row(place)]),
+            (INTEGER, _, None, Some(values)) => {
+                let mut known: HashMap<i64, u32> = HashMap::new();
+                let mut numbers = vec![0; parents.len()];
+                for place in section.iter() {
+                    let next = known.len() as u32;
+                    numbers[*place as usize] = *known.entry(values[row(*place)]).or_insert(next);
+                }
+                groups.by_value(section, |place| numbers[place as usize]);
             }
+            _ => {}
         }
-        next += rows;
     }
-    let mut arranged = vec![0_u32; parents.len()];
-    let mut arranged_parents = vec![0_u32; parents.len()];
-    for (place, class) in class_of.iter().enumerate() {
-        let start = &mut starts[stands_for[*class as usize] as usize];
-        arranged[*start as usize] = row_at(place) as u32;
-        arranged_parents[*start as usize] = parents[place];
-        *start += 1;
+    let parents = places.iter().map(|place| parents[*place as usize]).collect();
+    places.iter_mut().for_each(|place| *place = rows[*place as usize]);
+    std::mem::swap(&mut rows, &mut places);
+    let is_as_before = rows.len() == types.len() && rows.iter().zip(0..).all(|(row, place)| *row == place);
+    Ok(((!is_as_before).then_some(rows), parents))
+}
+
+/// Whether it happens more than now and then that a value is that of the place before.
+fn comes_in_runs<T: PartialEq>(places: &[u32], value: impl Fn(u32) -> T) -> bool {
+    let pairs = places.windows(2).filter(|pair| value(pair[0]) == value(pair[1])).count();
+    pairs * ROWS_A_PAIR > places.len()
+}
+
+/// Brings places together by number, in time proportional to how many there are.
+#[derive(Debug, Default)]
+struct Groups {
+    /// For each number the round in which it came up last, and its group in it.
+    of_number: Vec<(u32, u32)>,
+    round: u32,
+    /// Places of each group; later where its next place goes.
+    starts: Vec<u32>,
+    room: Vec<u32>,
+}
+
+impl Groups {
+    /// Brings together what has the same number, if that pays.
+    fn by_value(&mut self, places: &mut [u32], number: impl Fn(u32) -> u32) {
+        let shortest = if comes_in_runs(places, &number) { 0 } else { ROWS_A_VALUE };
+        self.bring_together(places, shortest, number);
     }
-    Ok((Some(arranged), arranged_parents))
+
+    /// Brings together what has the same number, in the order in which numbers come up; unless a number has fewer than
+    /// `shortest` places, on average.
+    fn bring_together(&mut self, places: &mut [u32], shortest: usize, number: impl Fn(u32) -> u32) {
+        self.round += 1;
+        self.starts.clear();
+        for place in places.iter() {
+            let number = number(*place) as usize;
+            if self.of_number.len() <= number {
+                self.of_number.resize(number + 1, (0, 0));
+            }
+            let (round, group) = &mut self.of_number[number];
+            if *round != self.round {
+                (*round, *group) = (self.round, self.starts.len() as u32);
+                self.starts.push(0);
+            }
+            self.starts[*group as usize] += 1;
+        }
+        if self.starts.len() * shortest > places.len() {
+            return;
+        }
+        let mut next = 0;
+        for start in &mut self.starts {
+            next += std::mem::replace(start, next);
+        }
+        self.room.clear();
+        self.room.resize(places.len(), 0);
+        for place in places.iter() {
+            let (_, group) = self.of_number[number(*place) as usize];
+            let start = &mut self.starts[group as usize];
+            self.room[*start as usize] = *place;
+            *start += 1;
+        }
+        places.copy_from_slice(&self.room);
+    }
 }
 
 /// Whether no name comes up again after another one.
-fn is_together(mut names: impl Iterator<Item = (u8, u32)>) -> bool {
-    let Some(mut last) = names.next() else { return true };
-    let mut seen = vec![last];
-    for name in names {
-        if name != last {
-            if seen.contains(&name) {
-                return false;
-            }
-            seen.push(name);
-            last = name;
+fn is_together(types: &UInt8Array, keys: &ArrayRef) -> bool {
+    let same = same_names(types, keys);
+    let narrow = keys.as_any().downcast_ref::<DictionaryArray<UInt8Type>>();
+    let wide = keys.as_any().downcast_ref::<DictionaryArray<UInt16Type>>();
+    let (mut seen, mut start) = (Vec::new(), 0);
+    while let Some(kind) = types.values().get(start) {
+        let key = match (narrow, wide) {
+            (Some(narrow), _) => u16::from(narrow.keys().value(start)),
+            (_, Some(wide)) => wide.keys().value(start),
+            _ => return false,
+        };
+        let name = (*kind, key);
+        if seen.contains(&name) {
+            return false;
         }
+        seen.push(name);
+        start +=
+            1 + same.get(start + 1..).map_or(0, |same| if same.first() == Some(&true) { run_length(same) } else { 0 });
     }
     true
 }
 
-fn has_dictionary(array: &ArrayRef) -> bool {
-    array.as_any().is::<DictionaryArray<UInt8Type>>() || array.as_any().is::<DictionaryArray<UInt16Type>>()
+/// Keys of a dictionary, which rows share if they have the same value.
+fn keys_of(array: &ArrayRef) -> Option<Vec<u32>> {
+    if let Some(array) = array.as_any().downcast_ref::<DictionaryArray<UInt8Type>>() {
+        return Some(array.keys().values().iter().map(|key| u32::from(*key)).collect());
+    }
+    let array = array.as_any().downcast_ref::<DictionaryArray<UInt16Type>>()?;
+    Some(array.keys().values().iter().map(|key| u32::from(*key)).collect())
 }
 
 /// Numbers that rows share if they have the same text.
-fn numbers(array: &ArrayRef) -> Box<dyn Fn(usize) -> u32 + '_> {
-    if let Some(array) = array.as_any().downcast_ref::<DictionaryArray<UInt8Type>>() {
-        let keys = array.keys().values();
-        return Box::new(move |row| u32::from(keys[row]));
-    }
-    if let Some(array) = array.as_any().downcast_ref::<DictionaryArray<UInt16Type>>() {
-        let keys = array.keys().values();
-        return Box::new(move |row| u32::from(keys[row]));
+fn numbers(array: &ArrayRef) -> Vec<u32> {
+    if let Some(keys) = keys_of(array) {
+        return keys;
     }
     let texts = array.as_any().downcast_ref::<StringArray>();
     let mut known: HashMap<&str, u32> = HashMap::new();
@@ -138,6 +196,5 @@ fn numbers(array: &ArrayRef) -> Box<dyn Fn(usize) -> u32 + '_> {
         let next = known.len() as u32;
         *known.entry(text).or_insert(next)
     });
-    let numbers: Vec<u32> = numbers.collect();
-    Box::new(move |row| numbers[row])
+    numbers.collect()
 }

@@ -20,7 +20,8 @@ const MAX_BYTES: usize = 4 << 20;
 pub(super) struct Entries {
     bytes: Vec<u8>,
     ends: Vec<u32>,
-    index: HashTable<u32>,
+    /// Hashes with numbers: a table that grows would have to read all values otherwise.
+    index: HashTable<(u64, u32)>,
     /// Seeded: values come from anywhere.
     hasher: DefaultHashBuilder,
     /// How many the receiver knows.
@@ -59,7 +60,8 @@ impl Entries {
     pub(super) fn intern(&mut self, value: &[u8]) -> Option<u16> {
         let Self { bytes, ends, index, hasher, .. } = self;
         let hash = hasher.hash_one(value);
-        if let Some(number) = index.find(hash, |number| value_at(bytes, ends, *number as usize) == value) {
+        let is_it = |(other, number): &(u64, u32)| *other == hash && value_at(bytes, ends, *number as usize) == value;
+        if let Some((_, number)) = index.find(hash, is_it) {
             return u16::try_from(*number).ok();
         }
         if ends.len() >= WIDE || bytes.len() + value.len() > MAX_BYTES {
@@ -68,7 +70,7 @@ impl Entries {
         let number = ends.len() as u32;
         bytes.extend_from_slice(value);
         ends.push(bytes.len() as u32);
-        let _ = index.insert_unique(hash, number, |number| hasher.hash_one(value_at(bytes, ends, *number as usize)));
+        let _ = index.insert_unique(hash, (hash, number), |(hash, _)| *hash);
         u16::try_from(number).ok()
     }
 }

@@ -200,7 +200,7 @@ impl MessageWriter {
                 let values = data.buffers().first().cloned().unwrap_or_else(|| Buffer::from(&[]));
                 let start = (data.offset() * width).min(values.len());
                 let length = (data.len() * width).min(values.len() - start);
-                self.buffer(values.slice_with_length(start, length), reborrow(&mut sent))?;
+                self.values(values.slice_with_length(start, length), width, reborrow(&mut sent))?;
             }
         }
         Ok(())
@@ -232,8 +232,13 @@ impl MessageWriter {
         Ok(start..end)
     }
 
-    /// Appends a buffer to the body.
+    /// Appends a buffer of bytes, bits or offsets to the body.
     fn buffer(&mut self, raw: Buffer, sent: Option<&mut SentBuffers>) -> Result<(), EncodeError> {
+        self.values(raw, 1, sent)
+    }
+
+    /// Appends a buffer of values of `width` bytes to the body.
+    fn values(&mut self, raw: Buffer, width: usize, sent: Option<&mut SentBuffers>) -> Result<(), EncodeError> {
         let Body { bytes, buffers, .. } = &mut self.body;
         let start = bytes.len();
         let number = buffers.len();
@@ -241,7 +246,7 @@ impl MessageWriter {
             Some(SentBuffers(sent)) => match sent.get_mut(number) {
                 Some(known) if same_buffer(&known.raw, &raw) => bytes.extend_from_slice(&known.bytes),
                 known => {
-                    self.compressor.append(&raw, bytes)?;
+                    self.compressor.append(&raw, width, bytes)?;
                     let written = bytes.get(start..).unwrap_or_default();
                     match known {
                         Some(known) => {
@@ -253,7 +258,7 @@ impl MessageWriter {
                     }
                 }
             },
-            None => self.compressor.append(&raw, bytes)?,
+            None => self.compressor.append(&raw, width, bytes)?,
         }
         buffers.push(arrow_ipc::Buffer::new(start as i64, (bytes.len() - start) as i64));
         bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);

@@ -2,7 +2,7 @@
 
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt8Array, UInt32Array};
 use arrow::compute::take_record_batch;
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Schema};
 use otel_arrow_dfe_pdata::OtapArrowRecords;
 use otel_arrow_dfe_pdata::proto::opentelemetry::arrow::v1::ArrowPayloadType;
 use otel_arrow_dfe_pdata::schema::{consts, payloads};
@@ -14,7 +14,8 @@ use super::idmap::{self, IdMap, NewIds};
 use super::ipc::{MessageWriter, SentBuffers};
 use super::root::Root;
 use crate::encode::error::EncodeError;
-use crate::encode::ids::{self, Rule, field, rule_of, same_attributes, same_columns};
+use crate::encode::ids::{self, Rule, field, rule_of};
+use crate::encode::marks::{run_length, same_attributes, same_columns};
 use crate::encode::same::{same_array, same_batch};
 use crate::encode::table::Table;
 use crate::payload::StreamTally;
@@ -44,6 +45,22 @@ struct LastIds {
     parents: Option<u32>,
     own: IdMap,
     written: WrittenIds,
+}
+
+/// Ids of parents that came as differences, of rows that stay where they are and whose parents keep their ids.
+#[derive(Debug)]
+struct Kept {
+    differences: ArrayRef,
+    /// Which of them are differences.
+    marks: Vec<bool>,
+}
+
+/// Rows of a table in the order in which they are sent, all if nothing is said, and the new ids of their parents.
+#[derive(Debug)]
+struct Placed {
+    order: Option<Vec<u32>>,
+    parents: Vec<u32>,
+    kept: Option<Kept>,
 }
 
 /// A table of the stream.
@@ -170,7 +187,7 @@ impl StreamTable {
         }
         let mut new_ids = NewIds::default();
         let (mut own, mut batches, mut new_parents) = (Maps::new(), Vec::new(), Vec::new());
-        let mut has_ids = false;
+        let (mut has_ids, mut kept) = (false, None);
         for (records, parents) in records.iter().zip(parents) {
             let Some(batch) = records.get(self.kind).filter(|batch| batch.num_rows() > 0) else {
                 own.push(IdMap::none());
@@ -178,12 +195,16 @@ impl StreamTable {
             };
             let fields = batch.schema_ref().fields();
             let table = Table::from_batch(self.kind, batch);
-            let (order, mut of_part) = self.placed(&table, fields, parents)?;
+            let mut placed = self.placed(&table, fields, parents)?;
             let ids = ids::own(&table, field(fields, &[consts::ID]))?;
             has_ids |= ids.is_some();
-            own.push(new_ids.number(self.kind, ids.as_ref(), order.as_deref(), of_part.len())?);
-            new_parents.append(&mut of_part);
-            batches.push(self.taken(batch, order)?);
+            own.push(new_ids.number(self.kind, ids.as_ref(), placed.order.as_deref(), placed.parents.len())?);
+            match new_parents.is_empty() {
+                true => new_parents = placed.parents,
+                false => new_parents.append(&mut placed.parents),
+            }
+            kept = placed.kept.filter(|_| is_single);
+            batches.push(self.taken(batch, placed.order)?);
         }
         if new_parents.is_empty() {
             return Ok((own, false));
@@ -192,7 +213,7 @@ impl StreamTable {
         if has_ids {
             written.push((&[consts::ID], new_ids.column(false)));
         }
-        let written = self.build(&batches, &written, Some(new_parents), context)?;
+        let written = self.build(&batches, &written, Some((new_parents, kept)), context)?;
         self.remember(single, identity, &own);
         if let (Rule::Always, Some(batch)) = (rule_of(self.kind), single) {
             let read = [consts::ID, consts::PARENT_ID].map(|name| batch.column_by_name(name).cloned());
@@ -222,23 +243,16 @@ impl StreamTable {
         is_same.then(|| (vec![known.own.clone()], known.written.clone()))
     }
 
-    /// Which rows are sent in which order, all if nothing is said, and the new ids of their parents. Rows without a parent are
-    /// left out.
-    fn placed(
-        &self,
-        table: &Table<'_>,
-        fields: &arrow::datatypes::Fields,
-        map: &IdMap,
-    ) -> Result<(Option<Vec<u32>>, Vec<u32>), EncodeError> {
-        let parents = ids::parents(table, field(fields, &[consts::PARENT_ID]))?;
+    /// Which rows are sent in which order. Rows without a parent are left out.
+    fn placed(&self, table: &Table<'_>, fields: &arrow::datatypes::Fields, map: &IdMap) -> Result<Placed, EncodeError> {
+        let (parents, marks) = ids::marked_parents(table, field(fields, &[consts::PARENT_ID]))?;
         let mut order: Option<Vec<u32>> = None;
-        let mut new = Vec::with_capacity(parents.values.len());
-        match map.identity() {
-            Some(count) if parents.nulls.is_none() && parents.values.iter().all(|parent| *parent < count) => {
-                new.extend_from_slice(&parents.values);
-            }
+        let is_known = |count: u32| parents.values.iter().fold(true, |known, parent| known & (*parent < count));
+        let mut new = match map.identity() {
+            Some(count) if parents.nulls.is_none() && is_known(count) => parents.values.into_owned(),
             _ => {
                 let mut rows = Vec::with_capacity(parents.values.len());
+                let mut new = Vec::with_capacity(parents.values.len());
                 for row in 0..parents.values.len() {
                     if let Some(old) = parents.get(row) {
                         map.for_each(old, |parent| {
@@ -250,10 +264,20 @@ impl StreamTable {
                 let is_whole = rows.len() == parents.values.len()
                     && rows.iter().enumerate().all(|(place, row)| *row as usize == place);
                 order = Some(rows).filter(|_| !is_whole);
+                new
             }
-        }
+        };
+        let keeps_ids = map.identity().is_some();
         if matches!(rule_of(table.kind), Rule::Attribute) {
-            return arrange(table, (order, new));
+            let (order, parents) = arrange(table, (order, new))?;
+            let descends = |marks: &[bool]| {
+                let pairs = parents.windows(2).zip(marks.iter().skip(1));
+                pairs.fold(false, |descends, (pair, mark)| descends | (mark & (pair[1] < pair[0])))
+            };
+            let kept = marks.filter(|marks| keeps_ids && order.is_none() && !descends(marks));
+            let differences = table.array(consts::PARENT_ID);
+            let kept = kept.zip(differences.cloned()).map(|(marks, differences)| Kept { differences, marks });
+            return Ok(Placed { order, parents, kept });
         }
         if !new.is_sorted() {
             let mut places: Vec<u32> = (0..new.len() as u32).collect();
@@ -264,7 +288,7 @@ impl StreamTable {
                 None => places,
             });
         }
-        Ok((order, new))
+        Ok(Placed { order, parents: new, kept: None })
     }
 
     fn taken(&self, batch: &RecordBatch, order: Option<Vec<u32>>) -> Result<RecordBatch, EncodeError> {
@@ -279,7 +303,7 @@ impl StreamTable {
         &mut self,
         batches: &[RecordBatch],
         written: &Ids,
-        parents: Option<Vec<u32>>,
+        parents: Option<(Vec<u32>, Option<Kept>)>,
         context: &mut Context<'_>,
     ) -> Result<WrittenIds, EncodeError> {
         let rows = batches.iter().map(RecordBatch::num_rows).sum();
@@ -296,8 +320,8 @@ impl StreamTable {
             built.push(column.build(&parts, written).map_err(&to_error)?);
         }
         let mut written = written.to_vec();
-        if let Some(parents) = parents {
-            let parents = self.differences(parents, &built)?;
+        if let Some((parents, kept)) = parents {
+            let parents = self.differences(parents, kept, &built)?;
             written.push((&[consts::PARENT_ID], parents));
             let place = self.columns.iter_mut().zip(&mut built).find(|(column, _)| column.name == consts::PARENT_ID);
             if let Some((column, slot)) = place {
@@ -310,12 +334,22 @@ impl StreamTable {
     }
 
     /// Ids of parents in the encoding of the table.
-    fn differences(&self, mut parents: Vec<u32>, built: &[Option<ArrayRef>]) -> Result<ArrayRef, EncodeError> {
+    fn differences(
+        &self,
+        mut parents: Vec<u32>,
+        kept: Option<Kept>,
+        built: &[Option<ArrayRef>],
+    ) -> Result<ArrayRef, EncodeError> {
         let column = |name: &'static str| {
             let found = self.columns.iter().zip(built).find(|(column, _)| column.name == name);
             found.and_then(|(_, array)| array.as_ref())
         };
         let missing = |column| EncodeError::MissingColumn { table: self.kind, column };
+        let is_narrow = payloads::get(self.kind).get(consts::PARENT_ID).is_some_and(|field| {
+            use otel_arrow_dfe_pdata::schema::SimpleType;
+            use otel_arrow_dfe_pdata::schema::schema::DataType;
+            matches!(field.data_type, DataType::Simple(SimpleType::UInt16))
+        });
         match rule_of(self.kind) {
             Rule::Always => idmap::differences(&mut parents, |_| true),
             Rule::Columns(names) => {
@@ -328,26 +362,27 @@ impl StreamTable {
                 let types = types.ok_or_else(|| missing(consts::ATTRIBUTE_TYPE))?;
                 let keys = column(consts::ATTRIBUTE_KEY).ok_or_else(|| missing(consts::ATTRIBUTE_KEY))?;
                 let marks = same_attributes(types, keys, column);
+                // Differences that came in are those that go out where they stand at the same rows.
+                let width = if is_narrow { DataType::UInt16 } else { DataType::UInt32 };
+                if let Some(kept) = kept
+                    && *kept.differences.data_type() == width
+                    && kept.marks == marks
+                {
+                    return Ok(kept.differences);
+                }
                 // Rows that follow each other with the same content can stand in any order: parents have to ascend.
-                let mut rest = parents.as_mut_slice();
-                let mut ahead = marks.get(1..).unwrap_or_default();
-                while !rest.is_empty() {
-                    let length = 1 + ahead.iter().take_while(|is_same| **is_same).count();
-                    let (run, others) = rest.split_at_mut(length);
-                    if !run.is_sorted() {
+                let mut start = 0;
+                while start < marks.len() {
+                    let ahead = marks.get(start + 1..).unwrap_or_default();
+                    let length = 1 + if ahead.first() == Some(&true) { run_length(ahead) } else { 0 };
+                    if let Some(run) = parents.get_mut(start..start + length).filter(|run| !run.is_sorted()) {
                         run.sort_unstable();
                     }
-                    rest = others;
-                    ahead = ahead.get(length..).unwrap_or_default();
+                    start += length;
                 }
                 idmap::differences(&mut parents, |row| marks[row]);
             }
         }
-        let is_narrow = payloads::get(self.kind).get(consts::PARENT_ID).is_some_and(|field| {
-            use otel_arrow_dfe_pdata::schema::SimpleType;
-            use otel_arrow_dfe_pdata::schema::schema::DataType;
-            matches!(field.data_type, DataType::Simple(SimpleType::UInt16))
-        });
         Ok(idmap::column(parents, None, is_narrow))
     }
 
