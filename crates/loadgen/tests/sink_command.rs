@@ -59,6 +59,15 @@ fn expectations() {
     }
 }
 
+/// A raw sink ends with its time; items cannot be expected of it.
+#[test]
+fn raw() {
+    for (arguments, code) in [(&["--timeout", "20ms"], 0), (&["--expect", "1"], 2)] {
+        let (mut child, _out) = start(&[&["--raw", "--otap", "127.0.0.1:0"][..], arguments].concat());
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{arguments:?}");
+    }
+}
+
 /// Without an address there is nothing to do.
 #[test]
 fn no_address() {

@@ -40,6 +40,12 @@ pub(super) struct SinkArgs {
     /// Ends after this time, such as 30s; without it after 30s if something is expected, else never.
     #[arg(long, value_parser = humantime::parse_duration)]
     timeout: Option<Duration>,
+    /// Counts requests and bytes without decoding them, so that the sender is what is measured; items stay 0.
+    #[arg(
+        long,
+        conflicts_with_all = ["record", "expect", "script", "random_script", "key_attribute", "sequence_attribute", "report"]
+    )]
+    raw: bool,
     #[command(flatten)]
     script: script::ScriptArgs,
 }
@@ -56,6 +62,7 @@ pub(super) fn run(args: SinkArgs) -> Result<ExitCode, CliError> {
         record: args.record.map_or(Recording::Off, Recording::File),
         script,
         order: args.script.order(),
+        raw: args.raw,
     })?;
     interrupt_on_signals(sink.interrupter())?;
     print(&json!({ "listening": sink.addresses() }))?;

@@ -24,8 +24,15 @@ use crate::protobuf::{CONTENT_TYPE_PROTOBUF, METRICS_PATH, RpcStatus};
 pub(super) const LOGS_PATH: &str = "/v1/logs";
 pub(super) const TRACES_PATH: &str = "/v1/traces";
 
+/// What is done with bodies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bodies {
+    Decoded,
+    Counted,
+}
+
 /// Ends only if serving fails.
-pub(super) async fn serve(listener: Option<TcpListener>, store: &Arc<Store>) -> Result<(), SinkError> {
+pub(super) async fn serve(listener: Option<TcpListener>, store: &Arc<Store>, bodies: Bodies) -> Result<(), SinkError> {
     let Some(listener) = listener else {
         return std::future::pending().await;
     };
@@ -36,7 +43,7 @@ pub(super) async fn serve(listener: Option<TcpListener>, store: &Arc<Store>) -> 
         stream.set_nodelay(true).map_err(failed)?;
         let store = Arc::clone(store);
         drop(tokio::spawn(async move {
-            let service = service_fn(|request| answer(request, &store));
+            let service = service_fn(|request| answer(request, &store, bodies));
             // A connection that breaks is the client's affair.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         }));
@@ -44,8 +51,12 @@ pub(super) async fn serve(listener: Option<TcpListener>, store: &Arc<Store>) -> 
 }
 
 /// Takes a request; what is wrong with it is in the answer.
-async fn answer(request: Request<Incoming>, store: &Arc<Store>) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (code, body) = match take(request, store).await {
+async fn answer(
+    request: Request<Incoming>,
+    store: &Arc<Store>,
+    bodies: Bodies,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let (code, body) = match take(request, store, bodies).await {
         // A response without a partial success is empty.
         Ok(()) => (StatusCode::OK, Bytes::new()),
         Err((code, message)) => {
@@ -59,7 +70,7 @@ async fn answer(request: Request<Incoming>, store: &Arc<Store>) -> Result<Respon
     Ok(response)
 }
 
-async fn take(request: Request<Incoming>, store: &Arc<Store>) -> Result<(), (StatusCode, String)> {
+async fn take(request: Request<Incoming>, store: &Arc<Store>, bodies: Bodies) -> Result<(), (StatusCode, String)> {
     let path = request.uri().path().to_owned();
     if request.method() != Method::POST || ![LOGS_PATH, METRICS_PATH, TRACES_PATH].contains(&path.as_str()) {
         return Err((StatusCode::NOT_FOUND, format!("{} {path} is not of OTLP", request.method())));
@@ -74,6 +85,10 @@ async fn take(request: Request<Incoming>, store: &Arc<Store>) -> Result<(), (Sta
     let body = Limited::new(request.into_body(), MAX_MESSAGE_BYTES).collect().await;
     let body = body.map_err(|error| (StatusCode::PAYLOAD_TOO_LARGE, error.to_string()))?.to_bytes();
     store.add_wire_bytes(body.len());
+    if bodies == Bodies::Counted {
+        store.add_raw();
+        return Ok(());
+    }
     let body = encoding.decompress(body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
     let receiver = Receiver::new(Arc::clone(store));
     match path.as_str() {

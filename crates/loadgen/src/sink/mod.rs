@@ -8,6 +8,8 @@
 //! With a [`script`] it does what the script says instead: it answers late, wrongly or not at all, and ends
 //! streams and connections. Then it also follows the order of the items of each key: see [`RunningSink::script_report`].
 //!
+//! A raw sink ([`SinkOptions::raw`]) decodes nothing: it counts requests and bytes, and leaves its core to the sender.
+//!
 //! A batch that cannot be decoded is counted in [`Counts::decode_errors`] and refused; a sink is there to find out, so
 //! it never stops because of what it gets. It is not a backend: nothing is stored beyond the record, and it never
 //! refuses data that it understands.
@@ -31,6 +33,7 @@ mod http;
 mod ipc;
 mod ledger;
 mod measured;
+mod raw;
 pub mod script;
 mod scripted;
 mod serve;
@@ -42,7 +45,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -72,6 +75,9 @@ pub struct SinkOptions {
     pub script: Option<SinkScript>,
     /// How the order of items is told, if there is a script.
     pub order: OrderOptions,
+    /// Reads requests and says yes without a look at what is in them: [`Counts::requests`] and [`Counts::wire_bytes`] count,
+    /// items stay 0. There is no record and no script then.
+    pub raw: bool,
 }
 
 /// What a sink keeps of each log record and number point, beside the counts. Spans, histograms and summaries are
@@ -129,6 +135,9 @@ pub enum SinkError {
     /// The thread or its runtime could not be made, or serving ended by itself.
     #[error("the sink does not run: {0}")]
     Serve(String),
+    /// A raw sink is to record, or to follow a script.
+    #[error("a raw sink sees no items: expected neither a record nor a script")]
+    Raw,
     /// The script is wrong.
     #[error("{0}")]
     Script(#[from] ScriptError),
@@ -146,11 +155,14 @@ impl Sink {
     ///
     /// # Errors
     ///
-    /// [`SinkError`] if there is no address, one cannot be listened on, the record file cannot be made, or the script is
-    /// wrong.
+    /// [`SinkError`] if there is no address, one cannot be listened on, the record file cannot be made, the script is
+    /// wrong, or a raw sink has a record or a script.
     pub fn start(options: SinkOptions) -> Result<RunningSink, SinkError> {
         if options.otap.is_none() && options.otlp_grpc.is_none() && options.otlp_http.is_none() {
             return Err(SinkError::NoAddress);
+        }
+        if options.raw && (options.script.is_some() || options.record != Recording::Off) {
+            return Err(SinkError::Raw);
         }
         if let Some(script) = &options.script {
             script.check()?;
@@ -165,6 +177,11 @@ impl Sink {
         };
         let store = Arc::new(Store::new(Recorder::new(options.record)?));
         let ledger = options.script.map(|script| Arc::new(Ledger::new(script, options.order)));
+        let mode = match (&ledger, options.raw) {
+            (Some(ledger), _) => serve::Mode::Scripted(Arc::clone(ledger)),
+            (None, true) => serve::Mode::Raw,
+            (None, false) => serve::Mode::Decoding,
+        };
         let (stop, stopped) = oneshot::channel();
         let listeners = serve::Listeners {
             otap: otap.map(|(listener, _)| listener),
@@ -172,10 +189,9 @@ impl Sink {
             otlp_http: otlp_http.map(|(listener, _)| listener),
         };
         let served = Arc::clone(&store);
-        let script = ledger.clone();
         let thread = std::thread::Builder::new()
             .name("sink".into())
-            .spawn(move || serve::run(listeners, &served, script, stopped))
+            .spawn(move || serve::run(listeners, &served, mode, stopped))
             .map_err(|error| SinkError::Serve(error.to_string()))?;
         Ok(RunningSink { addresses, store, ledger, running: Some(Serving { stop, thread }) })
     }
@@ -218,6 +234,12 @@ impl RunningSink {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.store.counts()
+    }
+
+    /// When the last request came that was counted, if any.
+    #[must_use]
+    pub fn last_request(&self) -> Option<Instant> {
+        self.store.last_request()
     }
 
     /// Blocks until at least `items` log records, points and spans have arrived altogether, and gives the counts at

@@ -18,6 +18,7 @@ use tonic::transport::server::TcpIncoming;
 
 use super::ledger::Ledger;
 use super::measured::Measured;
+use super::raw::Raw;
 use super::services::Receiver;
 use super::store::Store;
 use super::{MAX_MESSAGE_BYTES, SinkError, http, scripted};
@@ -30,6 +31,17 @@ pub(super) struct Listeners {
     pub(super) otap: Option<TcpListener>,
     pub(super) otlp_grpc: Option<TcpListener>,
     pub(super) otlp_http: Option<TcpListener>,
+}
+
+/// What is done with requests.
+#[derive(Debug)]
+pub(super) enum Mode {
+    /// They are decoded and counted.
+    Decoding,
+    /// They are counted.
+    Raw,
+    /// What a script says.
+    Scripted(Arc<Ledger>),
 }
 
 /// A generated server around the receiver, with our compressions and limits, measured.
@@ -45,35 +57,56 @@ macro_rules! service {
     };
 }
 
+/// What takes the place of a generated server in a raw sink, measured.
+macro_rules! raw {
+    ($protocol:ident, $server:ident, $store:expr) => {
+        Measured::new(Raw::<$server<()>>::$protocol(Arc::clone($store)), Arc::clone($store))
+    };
+}
+
 /// Serves until `stopped` is sent or dropped; connections that are open then are cut.
 pub(super) fn run(
     listeners: Listeners,
     store: &Arc<Store>,
-    script: Option<Arc<Ledger>>,
+    mode: Mode,
     stopped: oneshot::Receiver<()>,
 ) -> Result<(), SinkError> {
     let failed = |error: &dyn std::fmt::Display| SinkError::Serve(error.to_string());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| failed(&error))?;
-    if let Some(ledger) = script {
-        return runtime.block_on(async {
-            tokio::select! {
-                _ = stopped => Ok(()),
-                result = scripted::serve(listeners, Arc::clone(store), ledger) => result,
-            }
-        });
-    }
-    let otap = Routes::new(service!(ArrowLogsServiceServer, store))
-        .add_service(service!(ArrowMetricsServiceServer, store))
-        .add_service(service!(ArrowTracesServiceServer, store));
-    let otlp = Routes::new(service!(LogsServiceServer, store))
-        .add_service(service!(MetricsServiceServer, store))
-        .add_service(service!(TraceServiceServer, store));
+    let (otap, otlp, bodies) = match mode {
+        Mode::Scripted(ledger) => {
+            return runtime.block_on(async {
+                tokio::select! {
+                    _ = stopped => Ok(()),
+                    result = scripted::serve(listeners, Arc::clone(store), ledger) => result,
+                }
+            });
+        }
+        Mode::Decoding => {
+            let otap = Routes::new(service!(ArrowLogsServiceServer, store))
+                .add_service(service!(ArrowMetricsServiceServer, store))
+                .add_service(service!(ArrowTracesServiceServer, store));
+            let otlp = Routes::new(service!(LogsServiceServer, store))
+                .add_service(service!(MetricsServiceServer, store))
+                .add_service(service!(TraceServiceServer, store));
+            (otap, otlp, http::Bodies::Decoded)
+        }
+        Mode::Raw => {
+            let otap = Routes::new(raw!(otap, ArrowLogsServiceServer, store))
+                .add_service(raw!(otap, ArrowMetricsServiceServer, store))
+                .add_service(raw!(otap, ArrowTracesServiceServer, store));
+            let otlp = Routes::new(raw!(otlp, LogsServiceServer, store))
+                .add_service(raw!(otlp, MetricsServiceServer, store))
+                .add_service(raw!(otlp, TraceServiceServer, store));
+            (otap, otlp, http::Bodies::Counted)
+        }
+    };
     runtime.block_on(async {
         tokio::select! {
             _ = stopped => Ok(()),
             result = serve(listeners.otap, otap) => result,
             result = serve(listeners.otlp_grpc, otlp) => result,
-            result = http::serve(listeners.otlp_http, store) => result,
+            result = http::serve(listeners.otlp_http, store, bodies) => result,
         }
     })
 }

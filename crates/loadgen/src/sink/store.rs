@@ -23,7 +23,7 @@ pub struct Counts {
     pub points: u64,
     /// Spans.
     pub spans: u64,
-    /// Messages that were decoded: OTAP batches and OTLP requests.
+    /// Messages that were decoded, or by a raw sink read: OTAP batches and OTLP requests.
     pub requests: u64,
     /// Bytes of the gRPC messages as they arrived, compressed, with their prefix of 5 bytes each, and of the bodies of
     /// OTLP/HTTP. Those that could not be decoded are in it; HTTP and TCP overhead is not.
@@ -33,7 +33,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Log records, points and spans altogether.
+    /// Log records, points and spans altogether. A raw sink sees none: always 0.
     #[must_use]
     pub fn items(&self) -> u64 {
         self.logs + self.points + self.spans
@@ -124,6 +124,8 @@ pub(super) struct Store {
 struct State {
     counts: Counts,
     recorder: Recorder,
+    /// When the last request came.
+    last: Option<Instant>,
     interrupted: bool,
 }
 
@@ -134,7 +136,7 @@ impl Store {
             Recorder::Memory(_) | Recorder::File { .. } => Keep::Objects,
             Recorder::Metrics(_) => Keep::Metrics,
         };
-        let state = State { counts: Counts::default(), recorder, interrupted: false };
+        let state = State { counts: Counts::default(), recorder, last: None, interrupted: false };
         Self { state: Mutex::new(state), changed: Condvar::new(), keep }
     }
 
@@ -146,6 +148,7 @@ impl Store {
     pub(super) fn add(&self, arrival: Arrival) {
         let mut state = self.lock();
         state.recorder.add(arrival.objects, arrival.metrics);
+        state.last = Some(Instant::now());
         let counts = &mut state.counts;
         counts.requests += 1;
         counts.logs += arrival.logs;
@@ -153,6 +156,11 @@ impl Store {
         counts.spans += arrival.spans;
         drop(state);
         self.changed.notify_all();
+    }
+
+    /// A request of which nothing is known but its bytes, which were added before.
+    pub(super) fn add_raw(&self) {
+        self.add(Arrival::default());
     }
 
     pub(super) fn add_wire_bytes(&self, bytes: usize) {
@@ -165,6 +173,10 @@ impl Store {
 
     pub(super) fn counts(&self) -> Counts {
         self.lock().counts
+    }
+
+    pub(super) fn last_request(&self) -> Option<Instant> {
+        self.lock().last
     }
 
     pub(super) fn records(&self) -> Vec<Value> {

@@ -1,13 +1,15 @@
 //! What is sent to the engine, made before the run.
 
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, Write as _};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, SocketAddrV4, TcpStream};
+use std::os::fd::AsRawFd as _;
 
 use catchment_loadgen::traffic::{
     DEFAULT_START_UNIX_NANO, FlowExporter, FlowFields, FlowOptions, FlowOptionsError, FlowProtocol, Framing, SendError,
     SendOptions, Sent, SonicObject, SonicOptions, SonicOptionsError, SonicTelemetry, SyslogFormat, SyslogLines,
     SyslogOptions, send_tcp,
 };
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -36,7 +38,8 @@ pub(super) enum LoadError {
 #[derive(Debug)]
 pub(super) struct Load {
     source: Source,
-    messages: Messages,
+    /// Of each sender.
+    messages: Vec<Messages>,
     items: u64,
     /// With the telemetry session in it.
     folder: Option<TempDir>,
@@ -59,12 +62,17 @@ impl Load {
                 let templates = telemetry.templates() as u64;
                 let records = (items * templates).div_ceil(series.into());
                 let messages = Messages::record(&mut telemetry, records);
-                Ok(Self { source, messages, items: telemetry.counters_made(), folder: Some(folder) })
+                Ok(Self { source, messages: vec![messages], items: telemetry.counters_made(), folder: Some(folder) })
             }
             Source::Flow => {
-                let exporter = FlowExporter::new(FlowOptions::new(FlowProtocol::Ipfix, FlowFields::Basic, 1, 0))?;
-                let messages = Messages::record(exporter, items);
-                Ok(Self { source, items: messages.records(), messages, folder: None })
+                let messages = Messages::record(flows(0)?, items);
+                Ok(Self::of_messages(source, vec![messages]))
+            }
+            Source::FlowsOf(exporters) => {
+                let of_each = items.div_ceil(exporters.into());
+                let of = |seed: u8| Ok(Messages::record(flows(seed.into())?, of_each));
+                let messages = (0..exporters).map(of).collect::<Result<_, LoadError>>()?;
+                Ok(Self::of_messages(source, messages))
             }
             Source::Syslog { unique } => {
                 let lines = SyslogLines::with_options(&SyslogOptions {
@@ -74,9 +82,14 @@ impl Load {
                     start_unix_nano: DEFAULT_START_UNIX_NANO,
                 });
                 let messages = Messages::record(lines, items);
-                Ok(Self { source, items: messages.records(), messages, folder: None })
+                Ok(Self::of_messages(source, vec![messages]))
             }
         }
+    }
+
+    /// Messages whose records are the items.
+    fn of_messages(source: Source, messages: Vec<Messages>) -> Self {
+        Self { source, items: messages.iter().map(Messages::records).sum(), messages, folder: None }
     }
 
     /// Points or log records that should arrive.
@@ -87,6 +100,7 @@ impl Load {
     /// Configuration of the receiver.
     pub(super) fn receiver(&self, listening: SocketAddr, batch: u32) -> Value {
         let tcp = json!({ "listening_addr": listening });
+        let several = matches!(self.source, Source::FlowsOf(_));
         match self.source {
             Source::Sonic { .. } => {
                 let session = self.folder.as_ref().map(|folder| folder.path().join(SESSION));
@@ -97,10 +111,13 @@ impl Load {
                     "sonic": { "max_points": batch, "sessions": { "files": [session] } },
                 } })
             }
-            Source::Flow => json!({ "type": "urn:catchment:receiver:ipfix", "config": {
+            Source::Flow | Source::FlowsOf(_) => json!({ "type": "urn:catchment:receiver:ipfix", "config": {
                 "tcp": tcp,
                 "enumerations": "numbers",
                 "batch": { "max_records": batch },
+                // A batch has the exporter as its resource, which is a key.
+                "exporter_at": if several { "resource" } else { "record" },
+                "batch_per_exporter": several,
             } }),
             Source::Syslog { .. } => {
                 let mut tcp = tcp;
@@ -116,23 +133,60 @@ impl Load {
     /// Metric set of the receiver, and its metric that counts items handed on.
     pub(super) fn counter(&self) -> (&'static str, &'static str) {
         match self.source {
-            Source::Sonic { .. } | Source::Flow => ("receiver.ipfix", "records.sent"),
+            Source::Sonic { .. } | Source::Flow | Source::FlowsOf(_) => ("receiver.ipfix", "records.sent"),
             Source::Syslog { .. } => ("receiver.syslog", "messages.sent"),
         }
     }
 
     /// Sends it all, as fast as it is taken.
-    pub(super) fn send(&self, to: SocketAddr) -> Result<Sent, SendError> {
+    pub(super) fn send(&self, to: SocketAddr) -> Result<(), SendError> {
         let framing = match self.source {
+            Source::FlowsOf(_) => return self.send_from_several(to),
             Source::Sonic { .. } | Source::Flow => Framing::None,
             Source::Syslog { .. } => Framing::Newline,
         };
-        let options = SendOptions { count: self.messages.len() as u64, per_second: None };
-        send_tcp(to, &mut self.messages.source(), framing, &options)
+        for messages in &self.messages {
+            let options = SendOptions { count: messages.len() as u64, per_second: None };
+            let _ = send_tcp(to, &mut messages.source(), framing, &options)?;
+        }
+        Ok(())
+    }
+
+    /// The same from several senders at once, each with an address of its own.
+    fn send_from_several(&self, to: SocketAddr) -> Result<(), SendError> {
+        let send = |(last, messages): (u8, &Messages)| {
+            let mut stream = connected(Ipv4Addr::new(127, 0, 0, last), to)?;
+            stream.write_all(messages.bytes())?;
+            stream.shutdown(Shutdown::Write)
+        };
+        let sent: io::Result<()> = std::thread::scope(|scope| {
+            let senders: Vec<_> = (2..).zip(&self.messages).map(|sender| scope.spawn(move || send(sender))).collect();
+            let end = |sender: std::thread::ScopedJoinHandle<'_, io::Result<()>>| {
+                sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            senders.into_iter().try_for_each(end)
+        });
+        sent.map_err(|source| SendError { target: to, sent: Sent::default(), source })
     }
 }
 
-/// As many records in a message as it can hold and a batch has room for.
+/// A connection from one of the addresses of this machine.
+fn connected(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
+    let SocketAddr::V4(to) = to else {
+        return Err(io::ErrorKind::Unsupported.into());
+    };
+    let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(from, 0)))?;
+    connect(socket.as_raw_fd(), &SockaddrIn::from(to))?;
+    Ok(TcpStream::from(socket))
+}
+
+fn flows(seed: u64) -> Result<FlowExporter, FlowOptionsError> {
+    FlowExporter::new(FlowOptions::new(FlowProtocol::Ipfix, FlowFields::Basic, 1, seed))
+}
+
+/// As many records in a message as it can hold and a batch has room for. Records are never divided: what a batch has no
+/// room for is in a record of its own.
 fn telemetry(series: u32, batch: u32) -> SonicOptions {
     let statistics = u32::from(STATISTICS);
     let records = (batch / series).min((MAX_MESSAGE_BYTES - 64) / (8 * series + 8)).max(1);
@@ -142,13 +196,16 @@ fn telemetry(series: u32, batch: u32) -> SonicOptions {
         objects: u16::try_from(series / statistics).unwrap_or(u16::MAX),
         statistics: STATISTICS,
         records_per_message: u16::try_from(records).unwrap_or(u16::MAX),
-        max_payload_bytes: 16 * 1024 * 1024,
+        // A message has 28 bytes in front of the counters of its first record.
+        max_payload_bytes: if series > batch { 28 + 8 * batch as usize } else { 16 * 1024 * 1024 },
         ..SonicOptions::default()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::super::cases;
     use super::*;
 
@@ -168,5 +225,17 @@ mod tests {
         assert_eq!(telemetry(500, 8_192).records_per_message, 16);
         assert_eq!(telemetry(500, 1_000).records_per_message, 2);
         assert_eq!(telemetry(50_000, 8_192).records_per_message, 1);
+        let divided = SonicTelemetry::new(telemetry(500, 100)).unwrap();
+        assert_eq!(divided.templates(), 5);
+    }
+
+    /// Senders have different addresses.
+    #[test]
+    fn senders() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let from = Ipv4Addr::new(127, 0, 0, 5);
+        let stream = connected(from, listener.local_addr().unwrap()).unwrap();
+        assert_eq!(listener.accept().unwrap().1, stream.local_addr().unwrap());
+        assert_eq!(stream.local_addr().unwrap().ip(), from);
     }
 }

@@ -5,7 +5,9 @@
 //! | --- | --- |
 //! | `sonic-SERIES/BATCH` | counters in wide IPFIX records, a point each with three attributes |
 //! | `flow-11/BATCH`, `syslog/BATCH`, `syslog-unique/BATCH` | log records |
+//! | `flow-11-of-EXPORTERS/BATCH` | the same of several exporters, whose batches are kept apart |
 //! | `.../to-engine` | to the engine's own receiver in a second process, in place of the sink that counts |
+//! | `.../raw` | to a sink that only reads; then the exporter counts |
 //! | `no-answer/...`, `outage-30s/...` | to a sink that never answers, or is not there at first |
 //!
 //! The side is added to the case in the rows. A run gives numbers only if every item arrived once.
@@ -19,17 +21,21 @@ mod run;
 
 use std::io::Write;
 
-use self::cases::{Case, Side};
+use self::cases::{Case, Lanes, Side, Source};
 use self::load::Load;
 use self::outage::Failure;
 use self::run::{CPU, EXPORT};
-use super::numbers::Numbers;
+use super::numbers::{Metric, Numbers};
 use super::rounds::{Measurements, Plan, interleaved};
 use super::{Setup, progress};
 use crate::row::{Measured, Peer, Rows};
 
 /// Name of the table.
 const TABLE: &str = "export";
+/// CPU time with order by key divided by that without order.
+const ORDER_COST: Metric = Metric { name: "order_cost", unit: "1" };
+/// Runs of sides whose difference is small.
+const CLOSE_ROUNDS: usize = 9;
 
 /// Measures the cases that are asked for; gives the number of sides that failed in one.
 pub(super) fn measure<W: Write>(setup: &Setup, rows: &mut Rows<W>) -> Result<usize, Box<dyn std::error::Error>> {
@@ -69,12 +75,17 @@ pub(super) fn measure<W: Write>(setup: &Setup, rows: &mut Rows<W>) -> Result<usi
         let name = case.name();
         progress(&format!("{name}: making {} items", case.items(setup.quick)));
         let load = Load::new(&case, setup.quick)?;
-        let measured =
-            interleaved(&Plan::new(setup, &name, sides.clone()), |side| run::run(binary, &case, &load, side));
+        let plan = if matches!(case.source, Source::FlowsOf(_)) && !setup.quick {
+            Plan::of_short_runs(&name, sides.clone(), CLOSE_ROUNDS)
+        } else {
+            Plan::new(setup, &name, sides.clone())
+        };
+        let measured = interleaved(&plan, |side| run::run(binary, &case, &load, side));
         failures += measured.failures();
         let measured = without_receiver(&measured);
         for side in sides.iter().copied().filter(|side| !matches!(side, Side::Upstream(_))) {
-            measured.add_rows(rows, TABLE, &case.name_of(side), side, &side.peers())?;
+            measured.add_rows(rows, TABLE, &case.name_of(side), side, &case.peers(side))?;
+            add_order_cost(rows, &case, &measured, side)?;
             add_published(rows, &case, &measured, side)?;
         }
     }
@@ -94,6 +105,26 @@ fn without_receiver(measured: &Measurements<Side>) -> Measurements<Side> {
         Some((side, numbers))
     });
     Measurements::of_numbers(sides.collect())
+}
+
+/// What order by key costs beside the same lanes without.
+fn add_order_cost<W: Write>(
+    rows: &mut Rows<W>,
+    case: &Case,
+    measured: &Measurements<Side>,
+    side: Side,
+) -> std::io::Result<()> {
+    let Side::Lanes(wire, Lanes::Keyed(count)) = side else { return Ok(()) };
+    let cpu = |side| measured.of(side).and_then(|numbers| numbers.get(CPU));
+    let Some((keyed, turns)) = cpu(side).zip(cpu(Side::Lanes(wire, Lanes::Turns(count)))) else { return Ok(()) };
+    rows.add(&Measured {
+        table: TABLE,
+        case: &case.name_of(side),
+        metric: ORDER_COST.name,
+        unit: ORDER_COST.unit,
+        ours: keyed / turns,
+        peer: Some(Peer { name: "4-lanes", value: 1.0 }),
+    })
 }
 
 /// Rows beside what others published.

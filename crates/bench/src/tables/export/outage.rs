@@ -73,7 +73,7 @@ pub(super) fn outage<W: Write>(binary: &Path, load: &Load, quick: bool, rows: &m
         let first = began.elapsed();
         let _ = sink.wait_for(load.items(), PATIENCE).map_err(missing)?;
         let all = began.elapsed();
-        let _ = sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         engine.stop()?;
         let counts = sink.stop()?;
         if counts.items() != load.items() || counts.decode_errors != 0 {

@@ -26,6 +26,8 @@ pub(super) const EXPORT: Metric = Metric { name: "export_cpu", unit: "ns/item" }
 pub(super) const RATE_OF_CORE: Metric = Metric { name: "rate_of_core", unit: "M items/s" };
 /// Bytes of bodies, with the prefixes of gRPC.
 pub(super) const BYTES: Metric = Metric { name: "bytes", unit: "B/item" };
+/// Items for each second from the first sent to the last acknowledged.
+const RATE: Metric = Metric { name: "rate", unit: "M items/s" };
 /// Largest resident size of the engine.
 const RSS: Metric = Metric { name: "rss", unit: "MiB" };
 
@@ -44,6 +46,8 @@ pub(super) enum RunError {
     Missing { source: WaitError, log: String },
     #[error("{sent} items were sent, but {} arrived, and {} undecodable requests", counts.items(), counts.decode_errors)]
     Different { sent: u64, counts: Counts },
+    #[error("the exporter counts {taken} requests, the sink {} and {} undecodable ones", counts.requests, counts.decode_errors)]
+    Requests { taken: u64, counts: Counts },
     #[error("{sent} items were sent, but {counted} are counted; last words of the engine:\n{log}")]
     Miscounted { sent: u64, counted: u64, log: String },
 }
@@ -54,6 +58,7 @@ pub(super) fn run(binary: &Path, case: &Case, load: &Load, side: Side) -> Result
         (Side::Noop, _) => into_nothing(binary, case, load),
         (_, Target::Counting) => into_sink(binary, case, load, side),
         (_, Target::Engine) => into_engine(binary, case, load, side),
+        (_, Target::Raw) => into_raw(binary, case, load, side),
     }
 }
 
@@ -65,7 +70,7 @@ fn start(
     to: SocketAddr,
 ) -> Result<(Engine, SocketAddr), RunError> {
     let listening = free_address()?;
-    let config = configs::engine(load.receiver(listening, case.batch), side, case.batch, to);
+    let config = configs::engine(load.receiver(listening, case.batch), case, side, to);
     Ok((Engine::start(binary, config, &[Listening::Tcp(listening)])?, listening))
 }
 
@@ -73,7 +78,7 @@ fn start(
 fn into_nothing(binary: &Path, case: &Case, load: &Load) -> Result<Numbers, RunError> {
     let (engine, listening) = start(binary, case, load, Side::Noop, free_address()?)?;
     let window = engine.open_window()?;
-    let _ = load.send(listening)?;
+    load.send(listening)?;
     let (set, name) = load.counter();
     let counted = watch(&engine, load.items(), |metrics| metrics.sum(set, |metric| metric == name))?;
     let cost = window.close()?;
@@ -86,10 +91,10 @@ fn into_nothing(binary: &Path, case: &Case, load: &Load) -> Result<Numbers, RunE
 
 /// The sink decodes and counts everything.
 fn into_sink(binary: &Path, case: &Case, load: &Load, side: Side) -> Result<Numbers, RunError> {
-    let (sink, endpoint) = start_sink(side)?;
+    let (sink, endpoint) = start_sink(side, false)?;
     let (engine, listening) = start(binary, case, load, side, endpoint)?;
     let window = engine.open_window()?;
-    let _ = load.send(listening)?;
+    load.send(listening)?;
     let arrived = sink.wait_for(load.items(), PATIENCE);
     let cost = window.close()?;
     if let Err(source) = arrived {
@@ -104,13 +109,43 @@ fn into_sink(binary: &Path, case: &Case, load: &Load, side: Side) -> Result<Numb
     Ok(costs(cost, load.items()).with(BYTES, counts.wire_bytes as f64 / load.items() as f64))
 }
 
+/// The exporter counts what the sink, which only reads, has taken.
+fn into_raw(binary: &Path, case: &Case, load: &Load, side: Side) -> Result<Numbers, RunError> {
+    let (sink, endpoint) = start_sink(side, true)?;
+    let (engine, listening) = start(binary, case, load, side, endpoint)?;
+    let window = engine.open_window()?;
+    let began = Instant::now();
+    load.send(listening)?;
+    let delivered = watch(&engine, load.items(), |metrics| exported(metrics, "items.delivered"))?;
+    let cost = window.close()?;
+    // The exporter tells some time afterwards.
+    let last = sink.last_request().unwrap_or(began);
+    let taken = exported(&engine.metrics()?, "requests");
+    if delivered != load.items() {
+        return Err(RunError::Miscounted { sent: load.items(), counted: delivered, log: engine.last_words() });
+    }
+    engine.stop()?;
+    let counts = sink.stop()?;
+    if counts.requests != taken || counts.decode_errors != 0 {
+        return Err(RunError::Requests { taken, counts });
+    }
+    let items = load.items() as f64;
+    let rate = items / 1e6 / last.duration_since(began).as_secs_f64();
+    Ok(costs(cost, load.items()).with(RATE, rate).with(BYTES, counts.wire_bytes as f64 / items))
+}
+
+/// A counter of lanes.
+fn exported(metrics: &Metrics, name: &str) -> u64 {
+    metrics.sum("exporter.lanes", |metric| metric == name)
+}
+
 /// A second engine counts what its receiver hands on.
 fn into_engine(binary: &Path, case: &Case, load: &Load, side: Side) -> Result<Numbers, RunError> {
     let endpoint = free_address()?;
     let target = Engine::start_on(LOAD_CORE, binary, configs::target(side, endpoint), &[Listening::Tcp(endpoint)])?;
     let (engine, listening) = start(binary, case, load, side, endpoint)?;
     let window = engine.open_window()?;
-    let _ = load.send(listening)?;
+    load.send(listening)?;
     let counted = watch(&target, load.items(), consumed)?;
     let cost = window.close()?;
     engine.stop()?;
@@ -127,12 +162,13 @@ fn consumed(metrics: &Metrics) -> u64 {
     metrics.sum("node.input", |name| name == "items")
 }
 
-fn start_sink(side: Side) -> Result<(RunningSink, SocketAddr), SinkError> {
+fn start_sink(side: Side, raw: bool) -> Result<(RunningSink, SocketAddr), SinkError> {
     let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let mut options = SinkOptions::default();
-    match side {
-        Side::Lanes(Wire::OtapZstd(_), _) | Side::Upstream(Wire::OtapZstd(_)) => options.otap = any,
-        Side::Noop | Side::Lanes(..) | Side::Upstream(_) => options.otlp_grpc = any,
+    let mut options = SinkOptions { raw, ..SinkOptions::default() };
+    if side.wire().is_some_and(Wire::is_otap) {
+        options.otap = any;
+    } else {
+        options.otlp_grpc = any;
     }
     let sink = Sink::start(options)?;
     let addresses = sink.addresses();
