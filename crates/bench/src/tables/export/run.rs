@@ -48,6 +48,8 @@ pub(super) enum RunError {
     Different { sent: u64, counts: Counts },
     #[error("the exporter counts {taken} requests, the sink {} and {} undecodable ones", counts.requests, counts.decode_errors)]
     Requests { taken: u64, counts: Counts },
+    #[error("{0} batches have no key")]
+    Unkeyed(u64),
     #[error("{sent} items were sent, but {counted} are counted; last words of the engine:\n{log}")]
     Miscounted { sent: u64, counted: u64, log: String },
 }
@@ -120,7 +122,8 @@ fn into_raw(binary: &Path, case: &Case, load: &Load, side: Side) -> Result<Numbe
     let cost = window.close()?;
     // The exporter tells some time afterwards.
     let last = sink.last_request().unwrap_or(began);
-    let taken = exported(&engine.metrics()?, "requests");
+    let metrics = engine.metrics()?;
+    let (taken, unkeyed) = (exported(&metrics, "requests"), exported(&metrics, "batches.unkeyed"));
     if delivered != load.items() {
         return Err(RunError::Miscounted { sent: load.items(), counted: delivered, log: engine.last_words() });
     }
@@ -128,6 +131,9 @@ fn into_raw(binary: &Path, case: &Case, load: &Load, side: Side) -> Result<Numbe
     let counts = sink.stop()?;
     if counts.requests != taken || counts.decode_errors != 0 {
         return Err(RunError::Requests { taken, counts });
+    }
+    if unkeyed != 0 {
+        return Err(RunError::Unkeyed(unkeyed));
     }
     let items = load.items() as f64;
     let rate = items / 1e6 / last.duration_since(began).as_secs_f64();
