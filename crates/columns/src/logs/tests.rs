@@ -154,22 +154,23 @@ fn rows_are_grouped() {
     assert_eq!(parents(&records), [0, 2, 2, 1, 2, 0, 1, 1, 1, 1]);
 }
 
-/// Values that do not go together with those of another name stay in the order of records, unless they come in runs. Those
-/// that do are grouped, which gives both names the same parent ids.
+/// Values that do not go together with those of another name stay in the order of records beside others that do, unless they
+/// come in runs. Those that go together are grouped, which gives both names the same parent ids.
 #[test]
 fn values_that_go_together() {
     let value = |record: usize, run: usize| (record / run * 7 % 30).to_string();
-    let alone = |run: usize| -> Vec<u16> {
-        let records: Vec<_> = (0..900).map(|n| texts(&[("a", &value(n, run))])).collect();
-        assert_all_readers_agree(&records, &["a"]);
-        parents(&write(&records, &["a"], ParentIds::Transport))
+    let beside = |run: usize, other: &dyn Fn(usize) -> String| -> Vec<u16> {
+        let records: Vec<_> = (0..900).map(|n| texts(&[("a", &value(n, run)), ("b", &other(n))])).collect();
+        assert_all_readers_agree(&records, &["a", "b"]);
+        parents(&write(&records, &["a", "b"], ParentIds::Transport))
     };
-    assert_eq!(alone(1), (0..900).collect::<Vec<u16>>());
-    assert_eq!(alone(3)[..4], [0, 1, 1, 88]);
-    let records: Vec<_> =
-        (0..900).map(|n| texts(&[("a", &value(n, 1)), ("b", &format!("process {}", value(n, 1)))])).collect();
-    assert_all_readers_agree(&records, &["a", "b"]);
-    let together = parents(&write(&records, &["a", "b"], ParentIds::Transport));
+    let unique = |record: usize| format!("token {record}");
+    let in_order: Vec<u16> = (0..900).chain(0..900).collect();
+    assert_eq!(beside(1, &unique), in_order);
+    assert_eq!(beside(3, &unique)[..4], [0, 1, 1, 88]);
+    // Nobody shares its order.
+    assert_eq!(beside(1, &|_| "one".to_owned())[..3], [0, 30, 30]);
+    let together = beside(1, &|record| format!("process {}", value(record, 1)));
     assert_eq!(together[..3], [0, 30, 30]);
     assert_eq!(together[..900], together[900..]);
 }

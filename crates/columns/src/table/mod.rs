@@ -55,8 +55,8 @@ struct Column {
     varies: bool,
     /// Integers are mostly different; known once rows are brought into order, as the next.
     is_diverse: bool,
-    /// Its values do not go together with those of another column.
-    is_alone: bool,
+    /// Its rows are not grouped by value.
+    keeps_order: bool,
     lookups: Lookups,
     recent: Recent,
 }
@@ -90,7 +90,7 @@ impl Column {
             integers: Vec::with_capacity(integers),
             varies: false,
             is_diverse: false,
-            is_alone: false,
+            keeps_order: false,
             lookups: Lookups::default(),
             recent: Recent::default(),
         }

@@ -97,17 +97,20 @@ fn place_of_integers(column: &Column) -> (bool, std::cmp::Reverse<i128>) {
 /// Fewer rows than this are grouped whatever their values are.
 const FEW: usize = 64;
 
-/// Finds the columns whose values do not go together with those of another one, as far as samples tell. Where they do, as
-/// those of a program and its process, they are in the same groups, and then they have the same parent ids, which cost
-/// nothing for the second column. Grouping a column that is alone gains nothing: its parent ids take as much as its values.
-fn find_those_alone(columns: &mut [Column]) {
+/// Finds the columns that stay in the order of their records, as far as samples tell.
+///
+/// Columns that do so have the same parent ids if the same records have them, which cost nothing from the second column on.
+/// Grouped by value instead, the parent ids of a column take as much as its values would. That pays if its values go together
+/// with those of another one, as those of a program and its process: then both have the same groups.
+fn find_order(columns: &mut [Column]) {
     let mut counts: Vec<(usize, usize)> = Vec::new();
     for (place, column) in columns.iter_mut().enumerate() {
-        if column.parents.len() >= FEW && column.varies && !column.is_diverse && column.tells_values_apart() {
+        column.keeps_order = column.is_diverse || !column.tells_values_apart();
+        if column.parents.len() >= FEW && column.varies && !column.keeps_order && !comes_in_runs(column) {
             let different = different(column.numbers());
             // With few rows for each value a sample shows no more, and groups of few rows are hardly like others.
-            column.is_alone = different * 2 > looked_at(column.parents.len());
-            if !column.is_alone {
+            column.keeps_order = different * 2 > looked_at(column.parents.len());
+            if !column.keeps_order {
                 counts.push((different, place));
             }
         }
@@ -123,8 +126,17 @@ fn find_those_alone(columns: &mut [Column]) {
     let with_next: Vec<bool> = (0..counts.len()).map(|at| go_together(at, at + 1)).collect();
     let mut with_last = false;
     for ((_, place), with_next) in counts.iter().zip(with_next) {
-        columns[*place].is_alone = !with_next && !with_last;
+        columns[*place].keeps_order = !with_next && !with_last;
         with_last = with_next;
+    }
+    let records =
+        |column: &Column| (column.parents.len(), column.parents.first().copied(), column.parents.last().copied());
+    let mut of_order: Vec<_> = columns.iter().filter(|column| column.keeps_order).map(records).collect();
+    of_order.sort_unstable();
+    for column in columns.iter_mut().filter(|column| column.keeps_order) {
+        let (records, first) = (records(column), of_order.partition_point(|other| *other < records(column)));
+        // One that differs everywhere has nothing to be grouped by.
+        column.keeps_order = column.is_diverse || of_order.get(first + 1) == Some(&records);
     }
 }
 
@@ -132,13 +144,12 @@ fn find_those_alone(columns: &mut [Column]) {
 /// the sequence of parent ids that such columns have in common, for the second one is a difference.
 const ROWS_A_PAIR: usize = 20;
 
-/// Whether a column is not grouped by value, of which `values` are the numbers.
-fn keeps_order<T: PartialEq>(column: &Column, values: &[T]) -> bool {
-    let comes_in_runs = || {
-        let pairs = values.windows(2).filter(|pair| pair[0] == pair[1]).count();
-        pairs * ROWS_A_PAIR > values.len()
-    };
-    column.is_diverse || (column.is_alone && !comes_in_runs())
+/// Whether it happens more than now and then that a value is that of the record before.
+fn comes_in_runs(column: &Column) -> bool {
+    fn pairs<T: PartialEq>(values: &[T]) -> usize {
+        values.windows(2).filter(|pair| pair[0] == pair[1]).count()
+    }
+    (pairs(&column.values) + pairs(&column.integers)) * ROWS_A_PAIR > column.parents.len()
 }
 
 /// Rows after which a step of bringing them into order ends.
@@ -161,7 +172,7 @@ impl Ordering {
         }
         // Stable: columns of one kind stay in the order in which they appeared, but for integers.
         columns.sort_by_cached_key(|column| (column.kind, place_of_integers(column)));
-        find_those_alone(&mut columns);
+        find_order(&mut columns);
         let length: usize = columns.iter().map(|column| column.parents.len()).sum();
         let numbered: usize = columns.iter().map(|column| column.values.len()).sum();
         let rows = Rows {
@@ -213,7 +224,7 @@ impl Rows {
     fn numbered(&mut self, column: &Column, table: &AttributeTable, groups: &mut Groups) {
         let (start, start_values) = (self.parents.len(), self.values.len());
         let stays = self.encoding == ParentIds::Plain || column.kind == Kind::Map || column.kind == Kind::List;
-        if stays || !column.varies || !column.tells_values_apart() || keeps_order(column, &column.values) {
+        if stays || !column.varies || !column.tells_values_apart() || column.keeps_order {
             self.parents.extend_from_slice(&column.parents);
             self.values.extend_from_slice(&column.values);
         } else {
@@ -242,7 +253,7 @@ impl Rows {
             IntegerForm::Dictionary(known) => {
                 column.values = known.intern_all(&column.integers);
                 let start_values = self.values.len();
-                if is_plain || !column.varies || keeps_order(column, &column.values) {
+                if is_plain || !column.varies || column.keeps_order {
                     self.parents.extend_from_slice(&column.parents);
                     self.values.append(&mut column.values);
                 } else {
@@ -254,7 +265,7 @@ impl Rows {
             }
             IntegerForm::Plain(integers) => {
                 integers.resize(start, 0);
-                if is_plain || !column.varies || keeps_order(column, &column.integers) {
+                if is_plain || !column.varies || column.keeps_order {
                     self.parents.extend_from_slice(&column.parents);
                     integers.extend_from_slice(&column.integers);
                 } else {
