@@ -15,6 +15,7 @@ mod entries;
 mod idmap;
 mod ipc;
 mod keys;
+mod parents;
 mod root;
 mod table;
 

@@ -1,21 +1,20 @@
 //! One table of the stream: its columns, its schema, and what was sent last.
 
-use arrow::array::{Array, ArrayRef, RecordBatch, UInt8Array, UInt32Array};
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::Schema;
 use otel_arrow_dfe_pdata::OtapArrowRecords;
 use otel_arrow_dfe_pdata::proto::opentelemetry::arrow::v1::ArrowPayloadType;
 use otel_arrow_dfe_pdata::schema::{consts, payloads};
 
-use super::arrange::arrange;
 use super::column::{Column, Ids, Parts};
 use super::dictionary::Form;
-use super::idmap::{self, IdMap, NewIds};
+use super::idmap::{IdMap, NewIds};
 use super::ipc::{MessageWriter, SentBuffers};
+use super::parents::{self, Kept};
 use super::root::Root;
 use crate::encode::error::EncodeError;
 use crate::encode::ids::{self, Rule, field, rule_of};
-use crate::encode::marks::{run_length, same_attributes, same_columns};
 use crate::encode::same::{same_array, same_batch};
 use crate::encode::table::Table;
 use crate::payload::StreamTally;
@@ -45,22 +44,6 @@ struct LastIds {
     parents: Option<u32>,
     own: IdMap,
     written: WrittenIds,
-}
-
-/// Ids of parents that came as differences, of rows that stay where they are and whose parents keep their ids.
-#[derive(Debug)]
-struct Kept {
-    differences: ArrayRef,
-    /// Which of them are differences.
-    marks: Vec<bool>,
-}
-
-/// Rows of a table in the order in which they are sent, all if nothing is said, and the new ids of their parents.
-#[derive(Debug)]
-struct Placed {
-    order: Option<Vec<u32>>,
-    parents: Vec<u32>,
-    kept: Option<Kept>,
 }
 
 /// A table of the stream.
@@ -188,14 +171,14 @@ impl StreamTable {
         let mut new_ids = NewIds::default();
         let (mut own, mut batches, mut new_parents) = (Maps::new(), Vec::new(), Vec::new());
         let (mut has_ids, mut kept) = (false, None);
-        for (records, parents) in records.iter().zip(parents) {
+        for (records, map) in records.iter().zip(parents) {
             let Some(batch) = records.get(self.kind).filter(|batch| batch.num_rows() > 0) else {
                 own.push(IdMap::none());
                 continue;
             };
             let fields = batch.schema_ref().fields();
             let table = Table::from_batch(self.kind, batch);
-            let mut placed = self.placed(&table, fields, parents)?;
+            let mut placed = parents::placed(&table, fields, map)?;
             let ids = ids::own(&table, field(fields, &[consts::ID]))?;
             has_ids |= ids.is_some();
             own.push(new_ids.number(self.kind, ids.as_ref(), placed.order.as_deref(), placed.parents.len())?);
@@ -243,54 +226,6 @@ impl StreamTable {
         is_same.then(|| (vec![known.own.clone()], known.written.clone()))
     }
 
-    /// Which rows are sent in which order. Rows without a parent are left out.
-    fn placed(&self, table: &Table<'_>, fields: &arrow::datatypes::Fields, map: &IdMap) -> Result<Placed, EncodeError> {
-        let (parents, marks) = ids::marked_parents(table, field(fields, &[consts::PARENT_ID]))?;
-        let mut order: Option<Vec<u32>> = None;
-        let is_known = |count: u32| parents.values.iter().fold(true, |known, parent| known & (*parent < count));
-        let mut new = match map.identity() {
-            Some(count) if parents.nulls.is_none() && is_known(count) => parents.values.into_owned(),
-            _ => {
-                let mut rows = Vec::with_capacity(parents.values.len());
-                let mut new = Vec::with_capacity(parents.values.len());
-                for row in 0..parents.values.len() {
-                    if let Some(old) = parents.get(row) {
-                        map.for_each(old, |parent| {
-                            rows.push(row as u32);
-                            new.push(parent);
-                        });
-                    }
-                }
-                let is_whole = rows.len() == parents.values.len()
-                    && rows.iter().enumerate().all(|(place, row)| *row as usize == place);
-                order = Some(rows).filter(|_| !is_whole);
-                new
-            }
-        };
-        let keeps_ids = map.identity().is_some();
-        if matches!(rule_of(table.kind), Rule::Attribute) {
-            let (order, parents) = arrange(table, (order, new))?;
-            let descends = |marks: &[bool]| {
-                let pairs = parents.windows(2).zip(marks.iter().skip(1));
-                pairs.fold(false, |descends, (pair, mark)| descends | (mark & (pair[1] < pair[0])))
-            };
-            let kept = marks.filter(|marks| keeps_ids && order.is_none() && !descends(marks));
-            let differences = table.array(consts::PARENT_ID);
-            let kept = kept.zip(differences.cloned()).map(|(marks, differences)| Kept { differences, marks });
-            return Ok(Placed { order, parents, kept });
-        }
-        if !new.is_sorted() {
-            let mut places: Vec<u32> = (0..new.len() as u32).collect();
-            places.sort_by_key(|place| new[*place as usize]);
-            new = places.iter().map(|place| new[*place as usize]).collect();
-            order = Some(match order {
-                Some(order) => places.iter().map(|place| order[*place as usize]).collect(),
-                None => places,
-            });
-        }
-        Ok(Placed { order, parents: new, kept: None })
-    }
-
     fn taken(&self, batch: &RecordBatch, order: Option<Vec<u32>>) -> Result<RecordBatch, EncodeError> {
         match order {
             Some(order) => take_record_batch(batch, &UInt32Array::from(order)).map_err(self.arrow_error()),
@@ -320,8 +255,12 @@ impl StreamTable {
             built.push(column.build(&parts, written).map_err(&to_error)?);
         }
         let mut written = written.to_vec();
-        if let Some((parents, kept)) = parents {
-            let parents = self.differences(parents, kept, &built)?;
+        if let Some((of_rows, kept)) = parents {
+            let column = |name: &'static str| {
+                let found = self.columns.iter().zip(&built).find(|(column, _)| column.name == name);
+                found.and_then(|(_, array)| array.as_ref())
+            };
+            let parents = parents::differences(self.kind, of_rows, kept, column)?;
             written.push((&[consts::PARENT_ID], parents));
             let place = self.columns.iter_mut().zip(&mut built).find(|(column, _)| column.name == consts::PARENT_ID);
             if let Some((column, slot)) = place {
@@ -331,59 +270,6 @@ impl StreamTable {
         let columns: Vec<ArrayRef> = built.into_iter().flatten().collect();
         self.write(&columns, rows, context)?;
         Ok(written)
-    }
-
-    /// Ids of parents in the encoding of the table.
-    fn differences(
-        &self,
-        mut parents: Vec<u32>,
-        kept: Option<Kept>,
-        built: &[Option<ArrayRef>],
-    ) -> Result<ArrayRef, EncodeError> {
-        let column = |name: &'static str| {
-            let found = self.columns.iter().zip(built).find(|(column, _)| column.name == name);
-            found.and_then(|(_, array)| array.as_ref())
-        };
-        let missing = |column| EncodeError::MissingColumn { table: self.kind, column };
-        let is_narrow = payloads::get(self.kind).get(consts::PARENT_ID).is_some_and(|field| {
-            use otel_arrow_dfe_pdata::schema::SimpleType;
-            use otel_arrow_dfe_pdata::schema::schema::DataType;
-            matches!(field.data_type, DataType::Simple(SimpleType::UInt16))
-        });
-        match rule_of(self.kind) {
-            Rule::Always => idmap::differences(&mut parents, |_| true),
-            Rule::Columns(names) => {
-                let marks = same_columns(parents.len(), names.iter().filter_map(|name| column(name)));
-                idmap::differences(&mut parents, |row| marks[row]);
-            }
-            Rule::Attribute => {
-                let types =
-                    column(consts::ATTRIBUTE_TYPE).and_then(|types| types.as_any().downcast_ref::<UInt8Array>());
-                let types = types.ok_or_else(|| missing(consts::ATTRIBUTE_TYPE))?;
-                let keys = column(consts::ATTRIBUTE_KEY).ok_or_else(|| missing(consts::ATTRIBUTE_KEY))?;
-                let marks = same_attributes(types, keys, column);
-                // Differences that came in are those that go out where they stand at the same rows.
-                let width = if is_narrow { DataType::UInt16 } else { DataType::UInt32 };
-                if let Some(kept) = kept
-                    && *kept.differences.data_type() == width
-                    && kept.marks == marks
-                {
-                    return Ok(kept.differences);
-                }
-                // Rows that follow each other with the same content can stand in any order: parents have to ascend.
-                let mut start = 0;
-                while start < marks.len() {
-                    let ahead = marks.get(start + 1..).unwrap_or_default();
-                    let length = 1 + if ahead.first() == Some(&true) { run_length(ahead) } else { 0 };
-                    if let Some(run) = parents.get_mut(start..start + length).filter(|run| !run.is_sorted()) {
-                        run.sort_unstable();
-                    }
-                    start += length;
-                }
-                idmap::differences(&mut parents, |row| marks[row]);
-            }
-        }
-        Ok(idmap::column(parents, None, is_narrow))
     }
 
     /// Writes the messages of a batch: schema and dictionaries as far as they are new, and the record batch.
