@@ -6,20 +6,20 @@
 use std::io;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::{CONTENT_TYPE, TE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body::Body;
 use http_body_util::Full;
 use tokio::time::Instant;
 use tonic::Code;
-use tower_service::Service;
 
 use super::compress::Compression;
 use super::connection::{BoxError, Connect, Connection, RequestBody, lost};
 use super::message::{self, GrpcStatus, Message, MessageReader};
-use super::unary::{Maker, Ready};
-use super::{Tally, Wire};
+use super::unary::{Dialect, Maker, Ready, Unary};
 use crate::outcome::{Outcome, ResourceExhausted, grpc, partial};
-use crate::payload::{Encode, Payload};
+use crate::signal::Signal;
 
 /// Settings of OTLP over gRPC.
 #[derive(Clone, Debug)]
@@ -55,16 +55,9 @@ impl Default for GrpcSettings {
 pub(super) const AGENT: HeaderValue = HeaderValue::from_static(concat!("catchment/", env!("CARGO_PKG_VERSION")));
 
 /// The wire.
-pub struct OtlpGrpc<C: Connect, E> {
-    connection: Connection<C>,
-    maker: Maker<E>,
-    settings: GrpcSettings,
-    tally: Tally,
-    /// A request is out.
-    sent: bool,
-}
+pub type OtlpGrpc<C, E> = Unary<C, E, GrpcSettings>;
 
-impl<C: Connect, E> OtlpGrpc<C, E> {
+impl<C: Connect, E> Unary<C, E, GrpcSettings> {
     /// A wire over connections of its own.
     ///
     /// # Errors
@@ -72,46 +65,54 @@ impl<C: Connect, E> OtlpGrpc<C, E> {
     /// If there is no such compression level.
     pub fn new(connection: Connection<C>, encoder: E, settings: GrpcSettings) -> io::Result<Self> {
         let maker = Maker::new(encoder, settings.compression, settings.max_request_bytes, true)?;
-        Ok(Self { connection, maker, settings, tally: Tally::default(), sent: false })
+        Ok(Self::with_maker(connection, maker, settings))
+    }
+}
+
+impl Dialect for GrpcSettings {
+    fn request(&self, signal: Signal, ready: &Ready, deadline: Instant) -> Request<RequestBody> {
+        let body = RequestBody::new(Full::new(ready.body.clone()));
+        let mut request = request(&self.origin, signal.otlp_grpc_path(), &self.headers, self.compression, body);
+        let left = deadline.saturating_duration_since(Instant::now());
+        request.headers_mut().insert("grpc-timeout", timeout_header(left));
+        request
     }
 
-    /// Reads an answer up to its status.
-    async fn read(&mut self, response: Response<C::Body>) -> Outcome {
+    async fn read<B>(&self, response: Response<B>) -> (Outcome, bool)
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
+    {
         let (head, body) = response.into_parts();
         if let Some(status) = message::status(&head.headers) {
-            return self.judge(&status, None);
+            return (self.judge(&status, None), true);
         }
         let grpc = head.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
         if head.status != StatusCode::OK || !grpc {
             let code = grpc::code_of_http(head.status);
             let message = format!("answer is HTTP {} and not gRPC", head.status.as_u16());
-            return self.judge(&GrpcStatus { code, message, details: None }, None);
+            return (self.judge(&GrpcStatus { code, message, details: None }, None), true);
         }
-        let mut reader = MessageReader::new(&head.headers, body, self.settings.max_response_bytes);
+        let mut reader = MessageReader::new(&head.headers, body, self.max_response_bytes);
         let mut answer = None;
         loop {
             match reader.next().await {
                 Ok(Some(message)) => answer = answer.or(Some(message)),
                 Ok(None) => break,
-                Err(error) => {
-                    self.connection.leave();
-                    return lost(&*error);
-                }
+                Err(error) => return (lost(&*error), false),
             }
         }
         match reader.trailers().and_then(message::status) {
-            Some(status) => self.judge(&status, answer),
-            None => {
-                self.connection.leave();
-                Outcome::unanswered("answer ends without grpc-status")
-            }
+            Some(status) => (self.judge(&status, answer), true),
+            None => (Outcome::unanswered("answer ends without grpc-status"), false),
         }
     }
+}
 
+impl GrpcSettings {
     fn judge(&self, status: &GrpcStatus, answer: Option<Message>) -> Outcome {
         if status.code != Code::Ok {
             let delay = status.details.as_ref().and_then(crate::outcome::delay::Status::retry_delay);
-            return grpc::classify(status.code, &status.message, delay, self.settings.resource_exhausted);
+            return grpc::classify(status.code, &status.message, delay, self.resource_exhausted);
         }
         match answer {
             Some(Message::Read(body)) => partial::read(&body),
@@ -156,60 +157,4 @@ pub(super) fn request(
         headers.insert("grpc-encoding", HeaderValue::from_static(name));
     }
     request
-}
-
-impl<P, C, E> Wire<P> for OtlpGrpc<C, E>
-where
-    P: Payload,
-    C: Connect,
-    E: Encode<P>,
-{
-    type Kept = Ready;
-
-    async fn attempt(&mut self, payloads: &[P], kept: &mut Option<Ready>, deadline: Instant) -> Outcome {
-        let Some(signal) = payloads.first().map(Payload::signal) else { return Outcome::OK };
-        let ready = match kept {
-            Some(ready) => ready,
-            None => match self.maker.make(payloads) {
-                Ok(ready) => kept.insert(ready),
-                Err(outcome) => return outcome,
-            },
-        };
-        let service = match self.connection.ready().await {
-            Ok(service) => service,
-            Err(outcome) => return outcome,
-        };
-        let settings = &self.settings;
-        let body = RequestBody::new(Full::new(ready.body.clone()));
-        let mut request =
-            request(&settings.origin, signal.otlp_grpc_path(), &settings.headers, settings.compression, body);
-        let left = deadline.saturating_duration_since(Instant::now());
-        request.headers_mut().insert("grpc-timeout", timeout_header(left));
-        self.tally.raw_bytes += ready.raw as u64;
-        self.tally.wire_bytes += ready.body.len() as u64;
-        self.sent = true;
-        let response = service.call(request).await.map_err(Into::<BoxError>::into);
-        let outcome = match response {
-            Ok(response) => self.read(response).await,
-            Err(error) => {
-                self.connection.leave();
-                lost(&*error)
-            }
-        };
-        self.sent = false;
-        outcome
-    }
-
-    fn abandon(&mut self) -> bool {
-        self.connection.leave();
-        std::mem::take(&mut self.sent)
-    }
-
-    fn tally(&mut self) -> Tally {
-        std::mem::take(&mut self.tally)
-    }
-
-    async fn close(&mut self) {
-        self.connection.leave();
-    }
 }

@@ -13,15 +13,12 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
 use tokio::time::Instant;
-use tower_service::Service;
 
 use super::compress::{Compression, decompress};
-use super::connection::{BoxError, Connect, Connection, RequestBody, lost};
+use super::connection::{BoxError, Connect, Connection, RequestBody};
 use super::otlp_grpc::AGENT;
-use super::unary::{Maker, Ready};
-use super::{Tally, Wire};
+use super::unary::{Dialect, Maker, Ready, Unary};
 use crate::outcome::{Outcome, http as classes, partial};
-use crate::payload::{Encode, Payload};
 use crate::signal::Signal;
 
 /// Most bytes of the body of a failure that are read.
@@ -71,15 +68,9 @@ impl HttpSettings {
 }
 
 /// The wire.
-pub struct OtlpHttp<C: Connect, E> {
-    connection: Connection<C>,
-    maker: Maker<E>,
-    settings: HttpSettings,
-    tally: Tally,
-    sent: bool,
-}
+pub type OtlpHttp<C, E> = Unary<C, E, HttpSettings>;
 
-impl<C: Connect, E> OtlpHttp<C, E> {
+impl<C: Connect, E> Unary<C, E, HttpSettings> {
     /// A wire over connections of its own, which must be HTTP/1.1.
     ///
     /// # Errors
@@ -87,16 +78,18 @@ impl<C: Connect, E> OtlpHttp<C, E> {
     /// If there is no such compression level.
     pub fn new(connection: Connection<C>, encoder: E, settings: HttpSettings) -> io::Result<Self> {
         let maker = Maker::new(encoder, settings.compression, settings.max_request_bytes, false)?;
-        Ok(Self { connection, maker, settings, tally: Tally::default(), sent: false })
+        Ok(Self::with_maker(connection, maker, settings))
     }
+}
 
-    fn request(&self, signal: Signal, ready: &Ready) -> Request<RequestBody> {
-        let target = &self.settings.targets[signal.index()];
+impl Dialect for HttpSettings {
+    fn request(&self, signal: Signal, ready: &Ready, _deadline: Instant) -> Request<RequestBody> {
+        let target = &self.targets[signal.index()];
         let mut request = Request::new(RequestBody::new(Full::new(ready.body.clone())));
         *request.method_mut() = Method::POST;
         // HTTP/1.1 names the path only, and the host in a header.
         *request.uri_mut() = Uri::from(target.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/")));
-        *request.headers_mut() = self.settings.headers.clone();
+        *request.headers_mut() = self.headers.clone();
         let headers = request.headers_mut();
         if let Some(host) = target.authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok()) {
             headers.insert(HOST, host);
@@ -104,21 +97,22 @@ impl<C: Connect, E> OtlpHttp<C, E> {
         headers.entry(USER_AGENT).or_insert(AGENT);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
         headers.insert(CONTENT_LENGTH, HeaderValue::from(ready.body.len()));
-        if let Some(name) = self.settings.compression.name() {
+        if let Some(name) = self.compression.name() {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(name));
         }
         request
     }
 
-    async fn read(&mut self, response: Response<C::Body>) -> Outcome {
+    async fn read<B>(&self, response: Response<B>) -> (Outcome, bool)
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
+    {
         let (head, body) = response.into_parts();
         let success = head.status.is_success();
-        let limit = self.settings.max_response_bytes;
+        let limit = self.max_response_bytes;
         let (body, whole) = collect(body, if success { limit } else { limit.min(FAILURE_LIMIT) }).await;
-        if whole.is_err() {
-            // What is left of the body is in the way of the next answer.
-            self.connection.leave();
-        }
+        // What is left of a body is in the way of the next answer.
+        let is_usable = whole.is_ok();
         let encoding = head.headers.get(CONTENT_ENCODING).map_or(Ok("identity"), HeaderValue::to_str);
         let plain = match (&whole, encoding) {
             (Ok(()), Ok(name)) => decompress(name, &body, limit).map_err(|error| error.to_string()),
@@ -127,9 +121,9 @@ impl<C: Connect, E> OtlpHttp<C, E> {
         };
         if !success {
             let said = plain.unwrap_or(body);
-            return classes::classify(head.status, &head.headers, &said, SystemTime::now());
+            return (classes::classify(head.status, &head.headers, &said, SystemTime::now()), is_usable);
         }
-        match plain {
+        let outcome = match plain {
             Err(why) => Outcome::unreadable(format!("answer cannot be read: {why}")),
             Ok(body) if body.is_empty() => Outcome::OK,
             Ok(body) => match head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes) {
@@ -138,7 +132,8 @@ impl<C: Connect, E> OtlpHttp<C, E> {
                 }
                 _ => partial::read(&body),
             },
-        }
+        };
+        (outcome, is_usable)
     }
 }
 
@@ -162,55 +157,4 @@ where
         }
     }
     (bytes, Ok(()))
-}
-
-impl<P, C, E> Wire<P> for OtlpHttp<C, E>
-where
-    P: Payload,
-    C: Connect,
-    E: Encode<P>,
-{
-    type Kept = Ready;
-
-    async fn attempt(&mut self, payloads: &[P], kept: &mut Option<Ready>, _deadline: Instant) -> Outcome {
-        let Some(signal) = payloads.first().map(Payload::signal) else { return Outcome::OK };
-        let ready = match kept {
-            Some(ready) => ready,
-            None => match self.maker.make(payloads) {
-                Ok(ready) => kept.insert(ready),
-                Err(outcome) => return outcome,
-            },
-        };
-        let request = self.request(signal, ready);
-        let service = match self.connection.ready().await {
-            Ok(service) => service,
-            Err(outcome) => return outcome,
-        };
-        self.tally.raw_bytes += ready.raw as u64;
-        self.tally.wire_bytes += ready.body.len() as u64;
-        self.sent = true;
-        let response = service.call(request).await.map_err(Into::<BoxError>::into);
-        let outcome = match response {
-            Ok(response) => self.read(response).await,
-            Err(error) => {
-                self.connection.leave();
-                lost(&*error)
-            }
-        };
-        self.sent = false;
-        outcome
-    }
-
-    fn abandon(&mut self) -> bool {
-        self.connection.leave();
-        std::mem::take(&mut self.sent)
-    }
-
-    fn tally(&mut self) -> Tally {
-        std::mem::take(&mut self.tally)
-    }
-
-    async fn close(&mut self) {
-        self.connection.leave();
-    }
 }

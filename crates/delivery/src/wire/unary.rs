@@ -3,11 +3,96 @@
 use std::io;
 
 use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tokio::time::Instant;
+use tower_service::Service as _;
 
 use super::compress::{Compression, Compressor};
-use super::message;
+use super::connection::{BoxError, Connect, Connection, RequestBody, lost};
+use super::{Tally, Wire, message};
 use crate::outcome::Outcome;
-use crate::payload::Encode;
+use crate::payload::{Encode, Payload};
+use crate::signal::Signal;
+
+/// What tells one unary protocol from another.
+pub trait Dialect {
+    /// The request around what has been encoded.
+    fn request(&self, signal: Signal, ready: &Ready, deadline: Instant) -> Request<RequestBody>;
+
+    /// Reads an answer to its end. Also gives whether the connection can be used again.
+    fn read<B>(&self, response: Response<B>) -> impl Future<Output = (Outcome, bool)>
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin;
+}
+
+/// The wire of a unary protocol: one call a request.
+pub struct Unary<C: Connect, E, D> {
+    connection: Connection<C>,
+    maker: Maker<E>,
+    dialect: D,
+    tally: Tally,
+    /// A request is out.
+    sent: bool,
+}
+
+impl<C: Connect, E, D> Unary<C, E, D> {
+    pub(super) fn with_maker(connection: Connection<C>, maker: Maker<E>, dialect: D) -> Self {
+        Self { connection, maker, dialect, tally: Tally::default(), sent: false }
+    }
+}
+
+impl<P, C, E, D> Wire<P> for Unary<C, E, D>
+where
+    P: Payload,
+    C: Connect,
+    E: Encode<P>,
+    D: Dialect,
+{
+    type Kept = Ready;
+
+    async fn attempt(&mut self, payloads: &[P], kept: &mut Option<Ready>, deadline: Instant) -> Outcome {
+        let Some(signal) = payloads.first().map(Payload::signal) else { return Outcome::OK };
+        let ready = match kept {
+            Some(ready) => ready,
+            None => match self.maker.make(payloads) {
+                Ok(ready) => kept.insert(ready),
+                Err(outcome) => return outcome,
+            },
+        };
+        let service = match self.connection.ready().await {
+            Ok(service) => service,
+            Err(outcome) => return outcome,
+        };
+        let request = self.dialect.request(signal, ready, deadline);
+        self.tally.raw_bytes += ready.raw as u64;
+        self.tally.wire_bytes += ready.body.len() as u64;
+        self.sent = true;
+        let response = service.call(request).await.map_err(Into::<BoxError>::into);
+        let (outcome, is_usable) = match response {
+            Ok(response) => self.dialect.read(response).await,
+            Err(error) => (lost(&*error), false),
+        };
+        if !is_usable {
+            self.connection.leave();
+        }
+        self.sent = false;
+        outcome
+    }
+
+    fn abandon(&mut self) -> bool {
+        self.connection.leave();
+        std::mem::take(&mut self.sent)
+    }
+
+    fn tally(&mut self) -> Tally {
+        std::mem::take(&mut self.tally)
+    }
+
+    async fn close(&mut self) {
+        self.connection.leave();
+    }
+}
 
 /// A request that is ready to be sent, as often as needed.
 #[derive(Clone, Debug)]
