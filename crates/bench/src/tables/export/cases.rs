@@ -82,6 +82,8 @@ pub(super) enum Target {
     Engine,
     /// The sink of the load generator, which reads and counts requests.
     Raw,
+    /// The same behind a distance.
+    Distant,
 }
 
 /// A load, and who carries it where.
@@ -98,7 +100,7 @@ pub(super) struct Case {
 pub(super) fn all() -> Vec<Case> {
     use Lanes::{Keyed, Merging, One, Turns};
     use Side::{Lanes as Ours, Noop, Upstream};
-    use Target::{Counting, Engine, Raw};
+    use Target::{Counting, Distant, Engine, Raw};
     use Wire::{Otap, OtapZstd, Otlp, OtlpGzip, OtlpZstd};
     let case = |source, batch, target, sides: &[Side]| Case { source, batch, target, sides: sides.to_vec() };
     let sonic = |series| Source::Sonic { series };
@@ -150,6 +152,7 @@ pub(super) fn all() -> Vec<Case> {
         case(Source::Flow, 8_192, Raw, &[Ours(OtapZstd(1), One)]),
         case(Source::Syslog { unique: false }, 8_192, Raw, &[Ours(OtapZstd(1), One)]),
         case(Source::FlowsOf(8), 8_192, Raw, &order),
+        case(sonic(500), 10_000, Distant, &[Ours(OtapZstd(1), Turns(16))]),
     ]
 }
 
@@ -166,6 +169,7 @@ impl Case {
             Target::Counting => "",
             Target::Engine => "/to-engine",
             Target::Raw => "/raw",
+            Target::Distant => "/20-ms-away",
         };
         format!("{source}/{}{target}", self.batch)
     }
@@ -181,7 +185,7 @@ impl Case {
             Side::Noop | Side::Upstream(_) => Vec::new(),
             Side::Lanes(wire, Lanes::Keyed(count)) => vec![Side::Lanes(wire, Lanes::Turns(count))],
             // There is no counter that tells what the engine's exporters have delivered.
-            Side::Lanes(..) if self.target == Target::Raw => Vec::new(),
+            Side::Lanes(..) if matches!(self.target, Target::Raw | Target::Distant) => Vec::new(),
             Side::Lanes(Wire::OtlpZstd(_), _) => vec![Side::Upstream(Wire::OtlpZstd(3))],
             Side::Lanes(Wire::OtapZstd(_), _) => vec![Side::Upstream(Wire::OtapZstd(1))],
             Side::Lanes(wire, _) => vec![Side::Upstream(wire)],
@@ -191,6 +195,8 @@ impl Case {
     /// Items of a run, about a second of work of a core.
     pub(super) fn items(&self, quick: bool) -> u64 {
         let items = match self.source {
+            // A hundred round trips of sixteen lanes.
+            Source::Sonic { .. } if self.target == Target::Distant => 16_000_000,
             Source::Sonic { .. } if self.batch <= 100 => 400_000,
             Source::Sonic { .. } => 4_000_000,
             Source::Flow | Source::FlowsOf(_) | Source::Syslog { .. } => 400_000,
@@ -217,6 +223,7 @@ impl rounds::Side for Side {
             Self::Lanes(Wire::Otap, _) => "otap/lanes",
             Self::Lanes(Wire::OtapZstd(1), One) => "otap-zstd-1/1-lane",
             Self::Lanes(Wire::OtapZstd(1), Turns(2)) => "otap-zstd-1/2-lanes",
+            Self::Lanes(Wire::OtapZstd(1), Turns(16)) => "otap-zstd-1/16-lanes",
             Self::Lanes(Wire::OtapZstd(1), Turns(_)) => "otap-zstd-1/4-lanes",
             Self::Lanes(Wire::OtapZstd(1), Keyed(_)) => "otap-zstd-1/4-lanes-keyed",
             Self::Lanes(Wire::OtapZstd(1), Merging) => "otap-zstd-1/merging",

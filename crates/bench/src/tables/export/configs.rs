@@ -20,7 +20,7 @@ pub(super) fn engine(receiver: Value, case: &Case, side: Side, endpoint: SocketA
             let nodes = json!({ "receive": receiver, "export": export });
             let pipeline = pipelines::pipeline(nodes, json!([{ "from": "receive", "to": "export" }]));
             let mut config = pipelines::engine(MAIN, pipeline);
-            if case.target == Target::Raw {
+            if matches!(case.target, Target::Raw | Target::Distant) {
                 // As often as the receiver alone: the exporter's own counter tells the end.
                 config["engine"]["telemetry"]["reporting_interval"] = json!("200ms");
             }

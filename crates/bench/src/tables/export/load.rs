@@ -20,6 +20,8 @@ use super::cases::{Case, Source};
 const STATISTICS: u16 = 10;
 /// Bytes of an IPFIX message at most.
 const MAX_MESSAGE_BYTES: u32 = 65_535;
+/// Most records of a batch; points may be more.
+const MOST_RECORDS: u32 = 8_192;
 
 /// The load could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +109,7 @@ impl Load {
                 json!({ "type": "urn:catchment:receiver:ipfix", "config": {
                     "profile": "sonic_hft",
                     "tcp": tcp,
-                    "batch": { "max_records": batch },
+                    "batch": { "max_records": batch.min(MOST_RECORDS) },
                     "sonic": { "max_points": batch, "sessions": { "files": [session] } },
                 } })
             }

@@ -14,6 +14,7 @@
 
 mod cases;
 mod configs;
+mod distance;
 mod load;
 mod outage;
 mod published;

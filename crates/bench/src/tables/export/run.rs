@@ -8,8 +8,9 @@ use catchment_loadgen::sink::{Counts, RunningSink, Sink, SinkError, SinkOptions,
 use catchment_loadgen::traffic::SendError;
 
 use super::super::numbers::{Metric, Numbers};
-use super::cases::{Case, Side, Target, Wire};
+use super::cases::{Case, Lanes, Side, Target, Wire};
 use super::configs;
+use super::distance::{self, ROUND_TRIP};
 use super::load::Load;
 use crate::process::{Cost, Engine, LOAD_CORE, Listening, Metrics, ProcessError, free_address};
 
@@ -24,6 +25,8 @@ pub(super) const CPU: Metric = Metric { name: "cpu", unit: "ns/item" };
 pub(super) const EXPORT: Metric = Metric { name: "export_cpu", unit: "ns/item" };
 /// Items that a core can take of which the engine has all: one divided by `cpu`.
 pub(super) const RATE_OF_CORE: Metric = Metric { name: "rate_of_core", unit: "M items/s" };
+/// Share of what lanes, batches and the round trip allow.
+const OF_BOUND: Metric = Metric { name: "of_bound", unit: "%" };
 /// Bytes of bodies, with the prefixes of gRPC.
 pub(super) const BYTES: Metric = Metric { name: "bytes", unit: "B/item" };
 /// Items for each second from the first sent to the last acknowledged.
@@ -61,6 +64,8 @@ pub(super) fn run(binary: &Path, case: &Case, load: &Load, side: Side) -> Result
         (_, Target::Counting) => into_sink(binary, case, load, side),
         (_, Target::Engine) => into_engine(binary, case, load, side),
         (_, Target::Raw) => into_raw(binary, case, load, side),
+        (Side::Lanes(_, Lanes::Turns(lanes)), Target::Distant) => far_away(binary, case, load, side, lanes),
+        (_, Target::Distant) => into_raw(binary, case, load, side),
     }
 }
 
@@ -114,6 +119,8 @@ fn into_sink(binary: &Path, case: &Case, load: &Load, side: Side) -> Result<Numb
 /// The exporter counts what the sink, which only reads, has taken.
 fn into_raw(binary: &Path, case: &Case, load: &Load, side: Side) -> Result<Numbers, RunError> {
     let (sink, endpoint) = start_sink(side, true)?;
+    let endpoint =
+        if case.target == Target::Distant { distance::to(endpoint).map_err(RunError::Listen)? } else { endpoint };
     let (engine, listening) = start(binary, case, load, side, endpoint)?;
     let window = engine.open_window()?;
     let began = Instant::now();
@@ -138,6 +145,17 @@ fn into_raw(binary: &Path, case: &Case, load: &Load, side: Side) -> Result<Numbe
     let items = load.items() as f64;
     let rate = items / 1e6 / last.duration_since(began).as_secs_f64();
     Ok(costs(cost, load.items()).with(RATE, rate).with(BYTES, counts.wire_bytes as f64 / items))
+}
+
+/// As [`into_raw`], beside what so many lanes can do at most if each has a request under way at any time.
+fn far_away(binary: &Path, case: &Case, load: &Load, side: Side, lanes: u16) -> Result<Numbers, RunError> {
+    let numbers = into_raw(binary, case, load, side)?;
+    let items = load.items() as f64;
+    let requests = items / f64::from(case.batch) / f64::from(lanes);
+    let at_least = requests * ROUND_TRIP.as_secs_f64();
+    // The rate ends with the last request, whose answer is a round trip away.
+    let took = numbers.get(RATE).map_or(f64::INFINITY, |rate| items / 1e6 / rate + ROUND_TRIP.as_secs_f64());
+    Ok(numbers.with(OF_BOUND, 100.0 * at_least / took))
 }
 
 /// A counter of lanes.
