@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -41,11 +42,16 @@ const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 
 /// Sends `rounds` requests of ten items of each signal and key, a thread a key; all are answered with success.
 fn send(engine: &Engine, rounds: u64) {
+    send_rounds(engine, 0..rounds);
+}
+
+fn send_rounds(engine: &Engine, rounds: Range<u64>) {
     let address = engine.address("otlp");
     std::thread::scope(|scope| {
         for key in KEYS {
+            let rounds = rounds.clone();
             let _ = scope.spawn(move || {
-                for round in 0..rounds {
+                for round in rounds {
                     for (signal, name) in Signal::ALL.into_iter().zip(["logs", "metrics", "traces"]) {
                         let body = request(signal, &format!("{key}-{name}"), round * 10..round * 10 + 10);
                         assert_eq!(post(address, signal, &format!("X-Key: {key}\r\n"), &body), 200);
@@ -176,7 +182,7 @@ fn through_a_proxy() {
         let yaml = yaml.replace(r#"{endpoint: "http://127.0.0.1:@sink@"}"#, &client);
         let engine = Engine::start(&scene, &yaml, &[]);
         engine.wait_listening("otlp");
-        send(&engine, 1);
+        send_rounds(&engine, 1..2);
         let stopped = engine.stop();
         assert_eq!(stopped.expect_clean().node("main/lanes").sent, 120);
         assert!(opened.load(Ordering::Relaxed) > 0);
@@ -185,50 +191,95 @@ fn through_a_proxy() {
     }
 }
 
-/// TLS with certificates on both sides, into another pipeline of the same engine.
-#[test]
-fn mutual_tls() {
-    for (protocol, receiver) in [
-        ("otlp_grpc", "type: receiver:otlp\n            config: {protocols: {grpc: {LISTEN, wait_for_result: true}}}"),
-        ("otlp_http", "type: receiver:otlp\n            config: {protocols: {http: {LISTEN, wait_for_result: true}}}"),
-        (
-            "otap",
-            "type: receiver:otap\n            config: {LISTEN, response_stream_channel_size: 8, wait_for_result: true}",
-        ),
-    ] {
-        let scene = Scene::new();
-        let certificates = Certificates::new(&scene);
-        let sink = ScriptedSink::start(&scene, HEALTHY);
-        let listen = format!(
-            "listening_addr: \"127.0.0.1:@inner@\", tls: {{cert_file: {:?}, key_file: {:?}, client_ca_file: {:?}}}",
-            certificates.server, certificates.server_key, certificates.authority
-        );
-        let client = format!(
-            "{{endpoint: \"https://localhost:@inner@\", tls: {{ca_file: {:?}, cert_file: {:?}, key_file: {:?}, \
-             include_system_ca_certs_pool: false}}}}",
-            certificates.authority, certificates.client, certificates.client_key
-        );
-        let outer = config(protocol, "lanes: {count: 2}");
-        let outer = outer.replace(r#"{endpoint: "http://127.0.0.1:@sink@"}"#, &client);
-        let receiver = receiver.replace("LISTEN", &listen);
-        let inner = format!(
-            r#"      inner:
+const SECURE: [(&str, &str); 3] = [
+    ("otlp_grpc", "type: receiver:otlp\n            config: {protocols: {grpc: {LISTEN, wait_for_result: true}}}"),
+    ("otlp_http", "type: receiver:otlp\n            config: {protocols: {http: {LISTEN, wait_for_result: true}}}"),
+    (
+        "otap",
+        "type: receiver:otap\n            config: {LISTEN, response_stream_channel_size: 8, wait_for_result: true}",
+    ),
+];
+
+/// Lanes that show a certificate and know one authority.
+fn outer(protocol: &str, certificates: &Certificates) -> String {
+    let client = format!(
+        "{{endpoint: \"https://localhost:@inner@\", tls: {{ca_file: {:?}, cert_file: {:?}, key_file: {:?}, \
+         include_system_ca_certs_pool: false}}}}",
+        certificates.authority, certificates.client, certificates.client_key
+    );
+    config(protocol, "lanes: {count: 2}").replace(r#"{endpoint: "http://127.0.0.1:@sink@"}"#, &client)
+}
+
+/// A pipeline that asks clients for a certificate, into the sink.
+fn inner(receiver: &str, certificates: &Certificates) -> String {
+    let listen = format!(
+        "listening_addr: \"127.0.0.1:@inner@\", tls: {{cert_file: {:?}, key_file: {:?}, client_ca_file: {:?}}}",
+        certificates.server, certificates.server_key, certificates.authority
+    );
+    format!(
+        r#"      inner:
         nodes:
           secure:
-            {receiver}
+            {}
           lanes:
             type: urn:catchment:exporter:lanes
             config: {{protocol: otlp_grpc, client: {{endpoint: "http://127.0.0.1:@sink@"}}, lanes: {{key: single}}}}
         connections: [{{from: secure, to: lanes}}]
-"#
-        );
-        let engine = Engine::start(&scene, &format!("{outer}{inner}"), &[("sink", sink.port("otlp_grpc"))]);
+"#,
+        receiver.replace("LISTEN", &listen)
+    )
+}
+
+/// TLS with certificates on both sides, into another pipeline of the same engine.
+#[test]
+fn mutual_tls() {
+    for (protocol, receiver) in SECURE {
+        let scene = Scene::new();
+        let certificates = Certificates::new(&scene);
+        let sink = ScriptedSink::start(&scene, HEALTHY);
+        let yaml = format!("{}{}", outer(protocol, &certificates), inner(receiver, &certificates));
+        let engine = Engine::start(&scene, &yaml, &[("sink", sink.port("otlp_grpc"))]);
         engine.wait_listening("otlp");
         engine.wait_listening("inner");
         send(&engine, 2);
         let stopped = engine.stop();
         let report = stopped.expect_clean();
         assert_eq!(report.node("main/lanes").sent, 240);
+        sink.stop().assert_all_in_order(240);
+    }
+}
+
+/// The files of authority, server and client are replaced while lanes run, and the server begins anew with its own: lanes
+/// connect with what the files have then.
+#[test]
+fn certificates_are_replaced() {
+    for (protocol, receiver) in SECURE {
+        let (near, far) = (Scene::new(), Scene::new());
+        let certificates = Certificates::new(&near);
+        let sink = ScriptedSink::start(&far, HEALTHY);
+        let secure = |ports: &[(&str, u16)]| {
+            let yaml = format!("{HEAD}groups:\n  site:\n    pipelines:\n{}", inner(receiver, &certificates));
+            let ports: Vec<_> = ports.iter().copied().chain([("sink", sink.port("otlp_grpc"))]).collect();
+            let engine = Engine::start(&far, &yaml, &ports);
+            engine.wait_listening("inner");
+            engine
+        };
+        let server = secure(&[]);
+        let port = server.address("inner").port();
+        let engine = Engine::start(&near, &outer(protocol, &certificates), &[("inner", port)]);
+        engine.wait_listening("otlp");
+        send_rounds(&engine, 0..1);
+        // It is killed: with connections open it would wait for its clients.
+        drop(server);
+        // Another authority, which has nothing to do with the one before, under the same names.
+        let before = std::fs::read(&certificates.authority).expect("a certificate");
+        assert_eq!(Certificates::new(&near).authority, certificates.authority);
+        assert_ne!(std::fs::read(&certificates.authority).expect("a certificate"), before);
+        let server = secure(&[("inner", port)]);
+        send_rounds(&engine, 1..2);
+        let stopped = engine.stop();
+        assert_eq!(stopped.expect_clean().node("main/lanes").sent, 240);
+        drop(server);
         sink.stop().assert_all_in_order(240);
     }
 }
