@@ -3,6 +3,7 @@
 //! Progress and errors are on standard error. A row is printed only if everything that was sent arrived; if any is
 //! missing for this or another reason the exit code is 1.
 
+mod framing;
 mod http;
 mod process;
 mod row;
@@ -60,7 +61,15 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match run(Args::parse()) {
+    let mut arguments = std::env::args().skip(1);
+    let ran = match arguments.next() {
+        // What this program starts itself.
+        Some(command) if command == framing::COMMAND => {
+            framing::run(arguments.next().as_deref()).map(|()| 0).map_err(Into::into)
+        }
+        _ => run(Args::parse()),
+    };
+    match ran {
         Ok(0) => ExitCode::SUCCESS,
         Ok(failures) => {
             report(&format!("{failures} sides of cases could not be measured"));

@@ -3,6 +3,7 @@
 mod collector;
 mod cores;
 mod engine;
+mod framing;
 mod metrics;
 mod proc;
 mod window;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 pub(crate) use collector::Collector;
 pub(crate) use cores::{ENGINE_CORE, LOAD_CORE, pin, put_first};
 pub(crate) use engine::{Engine, Listening, free_address};
+pub(crate) use framing::Framing;
 pub(crate) use metrics::{MAIN, Metrics};
 pub(crate) use proc::{cpu_model, resident_mib, tcp_unread, thread_time, udp_drops, udp_receive_buffer, udp_unread};
 pub(crate) use window::{Cost, Window};
@@ -34,6 +36,8 @@ pub(crate) enum ProcessError {
     NoMetrics,
     #[error("{} was not {state} after {seconds} s; its last words:\n{log}", binary.display())]
     Collector { binary: PathBuf, state: &'static str, seconds: u64, log: String },
+    #[error("the program that finds frames does not tell its {what}")]
+    NoWord { what: &'static str },
     #[error("{path} does not say {what}")]
     Proc { path: String, what: &'static str },
 }

@@ -64,13 +64,18 @@ impl Messages {
 
     /// Gives them all once.
     pub(super) fn source(&self) -> impl Source {
-        Once(self.iter())
+        self.source_again(1)
+    }
+
+    /// Gives them all so many times.
+    pub(super) fn source_again(&self, times: u64) -> impl Source {
+        Recorded((0..times).flat_map(|_| self.iter()))
     }
 }
 
-struct Once<I>(I);
+struct Recorded<I>(I);
 
-impl<'a, I: Iterator<Item = (&'a [u8], u64)>> Source for Once<I> {
+impl<'a, I: Iterator<Item = (&'a [u8], u64)>> Source for Recorded<I> {
     fn append_next(&mut self, out: &mut Vec<u8>) -> Option<u64> {
         let (message, records) = self.0.next()?;
         out.extend_from_slice(message);
@@ -97,6 +102,9 @@ mod tests {
             assert_eq!(found, expected);
         }
         assert_eq!(source.append_next(&mut Vec::new()), None);
+        let (mut twice, mut found) = (messages.source_again(2), Vec::new());
+        while twice.append_next(&mut found).is_some() {}
+        assert_eq!(found, messages.bytes().repeat(2));
 
         let mut stream = messages.bytes().to_vec();
         stream.extend([0, 10, 0, 99]);

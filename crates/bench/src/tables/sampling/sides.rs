@@ -25,6 +25,8 @@ pub(super) enum Side {
     Unsampled,
     /// No sampler, and the engine's processor that keeps a tenth behind the receiver.
     Processor,
+    /// No engine: a program that finds the frames and does nothing else.
+    Framing,
 }
 
 impl rounds::Side for Side {
@@ -39,12 +41,13 @@ impl rounds::Side for Side {
             Self::RateLimit => "rate-limit",
             Self::Unsampled => "unsampled",
             Self::Processor => "log-sampling-0.1",
+            Self::Framing => "framing-only",
         }
     }
 }
 
 impl Side {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::None,
         Self::All,
         Self::Half,
@@ -54,12 +57,13 @@ impl Side {
         Self::RateLimit,
         Self::Unsampled,
         Self::Processor,
+        Self::Framing,
     ];
 
-    /// The key `sampling` of the receiver; `key` is what `key_hash` hashes, and `per_second` a tenth of what comes.
+    /// The key `sampling` of the receiver; `key` is what `key_hash` hashes, and `per_second` what `rate_limit` keeps.
     pub(super) fn sampling(self, key: &Value, per_second: u64) -> Option<Value> {
         let policy = match self {
-            Self::None | Self::Processor => return None,
+            Self::None | Self::Processor | Self::Framing => return None,
             Self::All => json!({ "ratio": 1 }),
             Self::Half => json!({ "ratio": 0.5 }),
             Self::Tenth => json!({ "ratio": 0.1 }),
@@ -71,14 +75,30 @@ impl Side {
         Some(json!({ "seed": 1, "policies": [policy] }))
     }
 
+    /// Whether what it keeps stands for others.
+    pub(super) fn has_weights(self) -> bool {
+        matches!(self, Self::Half | Self::Tenth | Self::KeyHash | Self::RateLimit)
+    }
+
+    /// What it is measured beside.
+    pub(super) fn peers(self) -> &'static [Self] {
+        match self {
+            Self::None => &[],
+            Self::All | Self::Processor | Self::Framing => &[Self::None],
+            Self::Half | Self::KeyHash | Self::RateLimit | Self::Unsampled => &[Self::None, Self::All],
+            Self::Tenth => &[Self::None, Self::All, Self::Nothing, Self::Processor],
+            Self::Nothing => &[Self::None, Self::All, Self::Framing],
+        }
+    }
+
     /// Shares of the records that may be kept, if it is a sampler.
     pub(super) fn kept(self) -> std::ops::RangeInclusive<f64> {
         match self {
-            Self::None | Self::All | Self::Processor => 1.0..=1.0,
+            Self::None | Self::All | Self::Processor | Self::Framing => 1.0..=1.0,
             Self::Half => 0.48..=0.52,
             Self::Tenth => 0.09..=0.11,
             Self::Nothing | Self::Unsampled => 0.0..=0.0,
-            // Of some hundred keys, and of a rate that is not the one that was meant.
+            // Of some hundred keys, and of a rate that nobody knows before.
             Self::KeyHash => 0.01..=0.25,
             Self::RateLimit => 0.0..=1.0,
         }

@@ -10,9 +10,9 @@ pub(super) fn lines(count: u64) -> Messages {
     Messages::record(Payloads((0..count).map(line)), count)
 }
 
-/// Flow records of eleven fields.
-pub(super) fn flows(records: u64) -> Result<Messages, Box<dyn std::error::Error>> {
-    let exporter = FlowExporter::new(FlowOptions::new(FlowProtocol::Ipfix, FlowFields::Basic, 1, 0))?;
+/// Flow records, as many in a message as a packet of 1,500 bytes holds.
+pub(super) fn flows(fields: FlowFields, records: u64) -> Result<Messages, Box<dyn std::error::Error>> {
+    let exporter = FlowExporter::new(FlowOptions::new(FlowProtocol::Ipfix, fields, 1, 0))?;
     Ok(Messages::record(exporter, records))
 }
 
