@@ -5,7 +5,7 @@ use crate::config::{
 };
 use crate::gaps::{Draws, Gaps};
 use crate::key::Key;
-use crate::policy::{AlwaysKeep, Chance, Ratio, Rule};
+use crate::policy::{AlwaysKeep, ByHash, Chance, Ratio, Rule};
 use crate::rate_limit::RateLimit;
 use crate::sampler::{Policy, PolicyCounts, Sampler};
 use crate::threshold::Threshold;
@@ -93,7 +93,11 @@ impl PolicyConfig {
             Self::Ratio(config) => Rule::Ratio(ratio(config, key, draws, weights)?),
             Self::KeyHash(config) => {
                 let chance = chance(config.ratio, &format!("{key}.ratio"), weights)?;
-                Rule::KeyHash { key: key_fields(config, input, key)?, seed, chance }
+                let by = ByHash::new(seed, chance, draws);
+                match key_fields(config, input, key)? {
+                    fields if fields.is_flow_alone() => Rule::FlowHash(by),
+                    fields => Rule::KeyHash(fields, by),
+                }
             }
             Self::TraceRatio(config) => {
                 has_traces(input, key)?;

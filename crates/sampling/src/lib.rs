@@ -12,7 +12,8 @@
 //! 3. A kept record has a [`Weight`], to be written as `sampling.threshold` and `sampling.adjusted_count` unless it is
 //!    [`WeightId::ONE`]. Sums of values times adjusted counts are then right on average, but for what is dropped without a
 //!    probability: at ratio 0, above the hard cap of a rate limit, and by the flag of traces that tell no threshold.
-//! 4. [`Sampler::counts`] tells what was seen, kept, and dropped for which reason: exact numbers, no estimates.
+//! 4. [`Sampler::counts`] tells what was seen, kept, and dropped for which reason: exact numbers, no estimates. It also tells
+//!    whether `key_hash` has met keys with so many records that its sums are far off ([`HeavyKeys`]).
 //!
 //! ```
 //! use catchment_sampling::{Decision, DropReason, Input, SamplingConfig, SyslogMessage};
@@ -64,13 +65,15 @@
 //!
 //! A decision takes time linear in the bytes that it looks at: [`HEADER_LOOK`] at the start of a message for host and
 //! program, [`TRACE_LOOK`] for a trace, and what is asked for last costs nothing where an earlier policy decides. Bytes
-//! are never copied. Memory is bounded whatever is received: there are less than 4,400 weights.
+//! are never copied. Memory is bounded whatever is received: there are less than 4,400 weights, and 32 keys of each `key_hash`
+//! are counted.
 
 mod compile;
 pub mod config;
 mod decision;
 mod facts;
 mod gaps;
+mod heavy;
 mod hex;
 mod key;
 mod policy;
@@ -85,6 +88,7 @@ pub use compile::{ConfigError, Input};
 pub use config::SamplingConfig;
 pub use decision::{Decision, DropReason, Run};
 pub use facts::{Facts, Flow, FlowRecord, Names};
+pub use heavy::HeavyKeys;
 pub use sampler::{Counts, PolicyCounts, Sampler};
 pub use syslog::{HEADER_LOOK, SyslogMessage};
 pub use threshold::{Randomness, Threshold};

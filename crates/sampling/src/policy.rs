@@ -8,10 +8,11 @@ use ipnet::IpNet;
 use crate::config::{Incoming, Unsampled};
 use crate::decision::{Decision, DropReason, Run};
 use crate::facts::{Facts, Flow, Names};
-use crate::gaps::Gaps;
-use crate::key::Key;
+use crate::gaps::{Draws, Gaps};
+use crate::heavy::{HeavyKeys, Watch};
+use crate::key::{self, Key};
 use crate::rate_limit::RateLimit;
-use crate::threshold::Threshold;
+use crate::threshold::{Randomness, Threshold};
 use crate::trace::{Trace, TraceParent, TraceState};
 use crate::weights::{WeightId, Weights};
 
@@ -21,8 +22,13 @@ pub(crate) enum Rule {
     AlwaysKeep(AlwaysKeep),
     TraceFlag(Unsampled),
     Ratio(Ratio),
-    KeyHash { key: Key, seed: u64, chance: Chance },
-    TraceRatio { chance: Chance, incoming: Incoming },
+    KeyHash(Key, ByHash),
+    /// The same with the flow alone as key.
+    FlowHash(ByHash),
+    TraceRatio {
+        chance: Chance,
+        incoming: Incoming,
+    },
     RateLimit(RateLimit),
 }
 
@@ -52,6 +58,32 @@ const KEEP: Decision = Decision::Keep { weight: WeightId::ONE };
 
 fn keep_or(weight: Option<WeightId>, reason: DropReason) -> Decision {
     weight.map_or(Decision::Drop { reason }, |weight| Decision::Keep { weight })
+}
+
+/// A share of the keys.
+#[derive(Debug, Clone)]
+pub(crate) struct ByHash {
+    seed: u64,
+    chance: Chance,
+    /// Only where some keys are kept and others are not.
+    watch: Option<Watch>,
+}
+
+impl ByHash {
+    pub(crate) fn new(seed: u64, chance: Chance, draws: Draws) -> Self {
+        let some = chance.map(|(threshold, _)| threshold).filter(|threshold| *threshold > Threshold::KEEP_ALL);
+        Self { seed, chance, watch: some.map(|threshold| Watch::new(threshold, draws)) }
+    }
+
+    /// Decides on so many records of a key.
+    #[inline(always)]
+    fn decide(&mut self, key: Randomness, records: u64) -> Decision {
+        if let Some(watch) = &mut self.watch {
+            watch.note(key, records);
+        }
+        let kept = self.chance.filter(|(threshold, _)| threshold.admits(key));
+        keep_or(kept.map(|(_, weight)| weight), DropReason::KeyHash)
+    }
 }
 
 /// Facts with the memory that a record belongs to no trace, which is the most expensive to find out twice.
@@ -125,15 +157,27 @@ impl Rule {
         }
     }
 
-    /// Decides on records of these facts; `None` if the rule does not apply to them.
-    pub(crate) fn judge<F: Facts>(&self, facts: &F, weights: &mut Weights) -> Option<Decision> {
+    /// Whether the rule asks for the flow and nothing else.
+    #[inline(always)]
+    pub(crate) fn is_by_flow(&self) -> bool {
+        matches!(self, Self::FlowHash(_))
+    }
+
+    /// Decides on so many records of this flow; `None` if they have none, or the rule asks for something else. Flow records
+    /// are asked for their flow one by one, so this is a short function by itself.
+    #[inline(never)]
+    pub(crate) fn judge_flow<F: Facts + ?Sized>(&mut self, facts: &F, records: u64) -> Option<Decision> {
+        let Self::FlowHash(by) = self else { return None };
+        Some(by.decide(key::of_flow(by.seed, facts)?, records))
+    }
+
+    /// Decides on so many records of these facts; `None` if the rule does not apply to them.
+    #[inline(always)]
+    pub(crate) fn judge<F: Facts>(&mut self, facts: &F, records: u64, weights: &mut Weights) -> Option<Decision> {
         match self {
+            Self::FlowHash(_) => self.judge_flow(facts, records),
             Self::AlwaysKeep(always) => always.holds(facts).then_some(KEEP),
-            Self::KeyHash { key, seed, chance } => {
-                let randomness = key.hash(*seed, facts)?;
-                let kept = chance.filter(|(threshold, _)| threshold.admits(randomness));
-                Some(keep_or(kept.map(|(_, weight)| weight), DropReason::KeyHash))
-            }
+            Self::KeyHash(key, by) => Some(by.decide(key.hash(by.seed, facts)?, records)),
             Self::TraceFlag(unsampled) => trace_flag(*unsampled, facts, weights),
             Self::TraceRatio { chance, incoming } => {
                 let (parent, state) = facts.trace()?;
@@ -145,13 +189,21 @@ impl Rule {
         }
     }
 
+    /// What was found of keys with many records, if it decides by keys.
+    pub(crate) fn heavy_keys(&self) -> Option<HeavyKeys> {
+        match self {
+            Self::KeyHash(_, by) | Self::FlowHash(by) => by.watch.as_ref().map(Watch::found),
+            _ => None,
+        }
+    }
+
     /// Why this rule drops, but for the hard cap; `None` if it never does.
     pub(crate) fn reason(&self) -> Option<DropReason> {
         match self {
             Self::AlwaysKeep(_) => None,
             Self::TraceFlag(_) => Some(DropReason::TraceFlag),
             Self::Ratio(_) => Some(DropReason::Ratio),
-            Self::KeyHash { .. } => Some(DropReason::KeyHash),
+            Self::KeyHash(..) | Self::FlowHash(_) => Some(DropReason::KeyHash),
             Self::TraceRatio { .. } => Some(DropReason::TraceRatio),
             Self::RateLimit(_) => Some(DropReason::RateLimit),
         }
@@ -164,7 +216,8 @@ impl Rule {
                 always.severity.is_some() || !always.hosts.is_empty() || !always.apps.is_empty()
             }
             Self::TraceFlag(_) | Self::TraceRatio { .. } => true,
-            Self::KeyHash { key, .. } => key.varies_by_record(),
+            Self::KeyHash(key, _) => key.varies_by_record(),
+            Self::FlowHash(_) => true,
             Self::Ratio(_) | Self::RateLimit(_) => false,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::decision::{Decision, DropReason, Run};
 use crate::facts::Facts;
+use crate::heavy::HeavyKeys;
 use crate::policy::{Remembered, Rule};
 use crate::weights::{Weight, WeightId, Weights};
 
@@ -37,6 +38,8 @@ pub struct Counts {
     pub kept: u64,
     /// Records dropped, by [`DropReason::index`].
     pub dropped: [u64; DropReason::ALL.len()],
+    /// What was found of heavy keys; of several `key_hash` policies the stretches of all, and else the last that found any.
+    pub heavy_keys: HeavyKeys,
 }
 
 impl Counts {
@@ -87,11 +90,31 @@ impl Sampler {
     #[inline]
     pub fn run<F: Facts + ?Sized>(&mut self, facts: &F, most: u64, now: u64) -> Run {
         let most = most.max(1);
+        // What most samplers do with most records needs no more than this.
+        if let [Policy { rule, counts, .. }, ..] = &mut *self.policies {
+            let run = match rule.draw(most, now, &mut self.weights) {
+                Some(run) => Some(run),
+                None if rule.is_by_flow() => {
+                    rule.judge_flow(facts, most).map(|decision| Run { records: most, decision })
+                }
+                None => None,
+            };
+            if let Some(run) = run {
+                counts.add(run);
+                return run;
+            }
+        }
+        self.walk(facts, most, now)
+    }
+
+    /// Goes through all policies.
+    #[inline(never)]
+    fn walk<F: Facts + ?Sized>(&mut self, facts: &F, most: u64, now: u64) -> Run {
         let facts = Remembered::new(facts);
         for Policy { rule, counts, .. } in &mut self.policies {
             let run = match rule.draw(most, now, &mut self.weights) {
                 Some(run) => run,
-                None => match rule.judge(&facts, &mut self.weights) {
+                None => match rule.judge(&facts, most, &mut self.weights) {
                     Some(decision) => Run { records: most, decision },
                     None => continue,
                 },
@@ -119,10 +142,14 @@ impl Sampler {
     /// All decisions so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let mut all = Counts { seen: self.rest, kept: self.rest, dropped: [0; DropReason::ALL.len()] };
+        let mut all = Counts { seen: self.rest, kept: self.rest, ..Counts::default() };
         for Policy { rule, counts, .. } in &self.policies {
             all.seen = all.seen.wrapping_add(counts.kept).wrapping_add(counts.dropped).wrapping_add(counts.capped);
             all.kept = all.kept.wrapping_add(counts.kept);
+            if let Some(found) = rule.heavy_keys().filter(|found| found.stretches > 0) {
+                let stretches = all.heavy_keys.stretches + found.stretches;
+                all.heavy_keys = HeavyKeys { stretches, ..found };
+            }
             for (reason, count) in [(rule.reason(), counts.dropped), (Some(DropReason::HardCap), counts.capped)] {
                 if let Some(reason) = reason {
                     let dropped = &mut all.dropped[reason.index()];

@@ -1,44 +1,12 @@
 //! Decisions take no memory.
-#![allow(unsafe_code, reason = "an allocator that counts has to be one")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "../../columns/tests/common/counting.rs"]
+mod counting;
 
 use catchment_sampling::{Decision, FlowRecord, Input, Sampler, SamplingConfig, SyslogMessage};
 use serde_json::json;
 
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-fn count() {
-    ALLOCATIONS.with(|allocations| allocations.set(allocations.get() + 1));
-}
-
-// SAFETY: everything is left to the system's allocator; counting does not allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use counting::allocations;
 
 fn sampler(policies: serde_json::Value, input: Input) -> Sampler {
     let config: SamplingConfig = serde_json::from_value(json!({"policies": policies})).expect("settings");
@@ -71,12 +39,13 @@ fn decisions_do_not_allocate() {
         for round in 0..5000 {
             // The rate is constant, so that weights repeat.
             let now = round * 4_000_000;
-            let before = ALLOCATIONS.get();
-            for message in &messages {
-                let facts = SyslogMessage { message: message.as_bytes(), source: None };
-                kept += u64::from(matches!(sampler.decide(&facts, now), Decision::Keep { .. }));
-            }
-            assert!(round < 4000 || ALLOCATIONS.get() == before, "{policies}, round {round}");
+            let (made, ()) = allocations(|| {
+                for message in &messages {
+                    let facts = SyslogMessage { message: message.as_bytes(), source: None };
+                    kept += u64::from(matches!(sampler.decide(&facts, now), Decision::Keep { .. }));
+                }
+            });
+            assert!(round < 4000 || made == 0, "{policies}, round {round}");
         }
         let counts = sampler.counts();
         assert_eq!((counts.seen, counts.kept), (5000 * 20, kept));
@@ -89,11 +58,12 @@ fn decisions_do_not_allocate() {
 fn runs_do_not_allocate() {
     let mut sampler = sampler(json!([{"always_keep": {"sources": ["192.0.2.1"]}}, {"ratio": 0.01}]), Input::Flows);
     let facts = FlowRecord { exporter: "192.0.2.2".parse().ok(), ..FlowRecord::default() };
-    let before = ALLOCATIONS.get();
-    let mut left = 1_000_000;
-    while left > 0 {
-        left -= sampler.run(&facts, left, 0).records;
-    }
-    assert_eq!(ALLOCATIONS.get(), before);
+    let (made, ()) = allocations(|| {
+        let mut left = 1_000_000;
+        while left > 0 {
+            left -= sampler.run(&facts, left, 0).records;
+        }
+    });
+    assert_eq!(made, 0);
     assert_eq!(sampler.counts().seen, 1_000_000);
 }

@@ -223,6 +223,13 @@ impl<P: Pending> Intake<P> {
         false
     }
 
+    /// Counts input that a sampler has dropped, and that did not go through [`Intake::add`].
+    pub(crate) fn add_sampled_out(&self, items: u64) {
+        let mut books = self.books.borrow_mut();
+        books.received += items;
+        books.sampled_out += items;
+    }
+
     /// Whether input is to be dropped now, for a source that finds out only then how much it would have been.
     pub(crate) fn sheds(&self, under: UnderPressure) -> bool {
         under == UnderPressure::Shed && self.pressure.should_shed_ingress()
@@ -297,6 +304,11 @@ impl<P: Pending> Intake<P> {
     /// Looks at what is collected.
     pub(crate) fn with_pending<R>(&self, look: impl FnOnce(&P) -> R) -> R {
         look(&self.pending.borrow())
+    }
+
+    /// Works on what is collected.
+    pub(crate) fn with_pending_mut<R>(&self, work: impl FnOnce(&mut P) -> R) -> R {
+        work(&mut self.pending.borrow_mut())
     }
 
     pub(super) async fn arrival(&self) {

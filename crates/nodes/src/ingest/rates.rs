@@ -97,6 +97,11 @@ impl Rates {
         }
     }
 
+    /// Whether messages of a connection are not counted.
+    pub(crate) fn are_unlimited(&self, bucket: Option<&Bucket>) -> bool {
+        self.gate.is_none() && bucket.is_none()
+    }
+
     /// How long a connection waits before its next message.
     pub(crate) fn wait(&self, bucket: Option<&Bucket>) -> Duration {
         if self.gate.as_ref().is_some_and(LocalAdmissionGate::is_instance_saturated) {

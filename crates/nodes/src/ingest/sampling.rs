@@ -8,6 +8,7 @@ use otel_arrow_dfe_telemetry::metrics::{MetricSet, MetricSetSnapshot};
 use otel_arrow_dfe_telemetry::reporter::MetricsReporter;
 use otel_arrow_dfe_telemetry_macros::metric_set;
 
+use super::seldom::Seldom;
 use crate::config;
 
 /// Decides on what has been framed and is not copied yet.
@@ -28,7 +29,7 @@ impl Sampling {
     }
 
     /// Decides on one message: the threshold it has passed if it is kept, nothing if it is dropped.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn decide(&mut self, facts: &impl Facts, time_unix_nano: i64) -> Option<Threshold> {
         match self.sampler.decide(facts, clock(time_unix_nano)) {
             Decision::Keep { weight } => Some(self.sampler.weight(weight).threshold()),
@@ -115,25 +116,30 @@ pub struct SamplingMetrics {
     /// Those above the hard cap of `rate_limit`: no weight makes up for them, so sums are too small by these.
     #[metric(unit = "{record}")]
     pub records_dropped_hard_cap: Counter<u64>,
+    /// Stretches of some 33,000 records of `key_hash` in which one key had more than a tenth of them.
+    #[metric(unit = "{stretch}")]
+    pub heavy_key_stretches: Counter<u64>,
 }
 
 /// Turns sums into reports, where there is a sampler.
 pub(crate) struct SamplingReports {
     set: Option<MetricSet<SamplingMetrics>>,
     told: Counts,
+    heavy_told: Seldom,
 }
 
 impl SamplingReports {
     pub(crate) fn new(pipeline: &PipelineContext, is_sampling: bool) -> Self {
-        Self { set: is_sampling.then(|| SamplingMetrics::register(pipeline)), told: Counts::default() }
+        let set = is_sampling.then(|| SamplingMetrics::register(pipeline));
+        Self { set, told: Counts::default(), heavy_told: Seldom::default() }
     }
 
     #[cfg(test)]
     pub(crate) fn none() -> Self {
-        Self { set: None, told: Counts::default() }
+        Self { set: None, told: Counts::default(), heavy_told: Seldom::default() }
     }
 
-    /// Brings the set up to the sums of `counts`.
+    /// Brings the set up to the sums of `counts`, and warns of keys that hold much of them.
     pub(crate) fn update(&mut self, counts: Option<Counts>) {
         let (Some(set), Some(counts)) = (&mut self.set, counts) else { return };
         set.records_seen.add(counts.seen - self.told.seen);
@@ -148,6 +154,16 @@ impl SamplingReports {
                 DropReason::HardCap => &mut set.records_dropped_hard_cap,
             };
             counter.add(counts.dropped_by(reason) - self.told.dropped_by(reason));
+        }
+        let (found, told) = (counts.heavy_keys, self.told.heavy_keys);
+        set.heavy_key_stretches.add(found.stretches - told.stretches);
+        if found.stretches > told.stretches && self.heavy_told.now() {
+            otel_arrow_dfe_telemetry::otel_warn!(
+                "ingest.sampling_heavy_key",
+                percent = found.percent,
+                kept = found.kept,
+                message = "one key has so many of the records that `key_hash` decides on that sums of what is kept are far off. Put `always_keep` before it for that host, program or source, take more fields into the key, or use `ratio`"
+            );
         }
         self.told = counts;
     }

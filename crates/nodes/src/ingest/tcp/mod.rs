@@ -144,6 +144,8 @@ pub(crate) struct Now {
     pub(crate) time_unix_nano: i64,
     /// No more bytes will come.
     pub(crate) end: Option<End>,
+    /// Nobody counts how many messages the sender sends: those that come to nothing may be taken several at once.
+    pub(crate) unlimited: bool,
 }
 
 /// How a stream ended.
@@ -158,7 +160,7 @@ pub(crate) enum End {
 /// What is at the front of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// A message of so many bytes; it was handed on.
+    /// A message of so many bytes; it was handed on. Where nobody counts them, messages that were dropped may go before it.
     Message(usize),
     /// So many bytes that are no message.
     Skip(usize),

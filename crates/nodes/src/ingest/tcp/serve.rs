@@ -240,7 +240,8 @@ impl<'s, S: Service> Connection<'s, S> {
             return (bytes.len(), Progress::Failed);
         }
         let (intake, rates) = (self.service.intake(), self.service.rates());
-        let now = Now { time_unix_nano: self.time_unix_nano, end: self.end };
+        let unlimited = rates.are_unlimited(self.bucket.as_deref());
+        let now = Now { time_unix_nano: self.time_unix_nano, end: self.end, unlimited };
         loop {
             if !draining {
                 let pause = rates.wait(self.bucket.as_deref());

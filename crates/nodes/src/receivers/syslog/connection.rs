@@ -44,24 +44,37 @@ impl Frames {
 
 impl Messages for Frames {
     fn next(&mut self, bytes: &[u8], now: Now) -> Next {
-        match self.framer.next(bytes, now.end.is_some()) {
+        let (end, sender) = (now.end.is_some(), self.peer.ip());
+        let receipt = Receipt { time_unix_nano: now.time_unix_nano, truncated: now.end == Some(End::Cut) };
+        let skipped =
+            if now.unlimited { self.shared.skip_dropped(&mut self.framer, bytes, end, sender, receipt) } else { None };
+        let (dropped, step, threshold) = match skipped {
+            Some((dropped, step, threshold)) => (dropped, step, Some(threshold)),
+            None => (0, self.framer.next(bytes, end), None),
+        };
+        match step {
             Step::Frame { message, consumed, truncated } => {
-                let truncated = truncated || now.end == Some(End::Cut);
-                let receipt = Receipt { time_unix_nano: now.time_unix_nano, truncated };
-                let sender = Some(self.peer.ip());
-                self.shared.take(message, sender, || &self.source, receipt, UnderPressure::Keep);
-                Next::Message(consumed)
+                let receipt = Receipt { truncated: truncated || receipt.truncated, ..receipt };
+                match threshold {
+                    Some(threshold) => self.shared.take_kept(message, &self.source, receipt, threshold),
+                    None => {
+                        let source = || &self.source;
+                        self.shared.take(message, Some(sender), source, receipt, UnderPressure::Keep);
+                    }
+                }
+                Next::Message(dropped + consumed)
             }
             Step::Skip { consumed, error } => {
                 if let Some(error) = error {
                     self.framing_error(&error);
                 }
-                Next::Skip(consumed)
+                if dropped > 0 { Next::Message(dropped + consumed) } else { Next::Skip(consumed) }
             }
+            Step::NeedMore if dropped > 0 => Next::Message(dropped),
             Step::NeedMore => Next::NeedMore,
             Step::Error { error, consumed } => {
                 self.framing_error(&error);
-                Next::Failed(consumed)
+                Next::Failed(dropped + consumed)
             }
         }
     }

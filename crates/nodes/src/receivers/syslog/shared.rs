@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use catchment_columns::syslog::{Parsed, Receipt, RowOptions, Source, SyslogBatch, SyslogJob, encoded};
 use catchment_sampling::{Counts, SyslogMessage, Threshold};
+use catchment_syslog::{Framer, Step};
 use otel_arrow_dfe_config::SignalType;
 use otel_arrow_dfe_otap::metrics::ReceiverMetrics;
 
@@ -48,7 +49,13 @@ impl SyslogPending {
             Some(sampling) => sampling.decide(&SyslogMessage { message, source: sender }, receipt.time_unix_nano),
         };
         let Some(threshold) = threshold else { return Added::SAMPLED_OUT };
-        self.batch.push_sampled(message, source().borrow(), receipt, threshold);
+        self.keep(message, source().borrow(), receipt, threshold)
+    }
+
+    /// Adds a message that has passed a threshold.
+    #[inline]
+    fn keep(&mut self, message: &[u8], source: &Arc<Source>, receipt: Receipt, threshold: Threshold) -> Added {
+        self.batch.push_sampled(message, source, receipt, threshold);
         Added::from(1)
     }
 }
@@ -157,10 +164,26 @@ impl Shared {
         receipt: Receipt,
         under: UnderPressure,
     ) {
-        let (message, truncated) = match message.get(..self.max_message_size) {
-            Some(head) if head.len() < message.len() => (head, true),
-            _ => (message, receipt.truncated),
-        };
+        self.add(message, receipt, under, |pending, message, receipt| pending.push(message, sender, source, receipt));
+    }
+
+    /// Takes in a message that has been decided on already. Its sender waits.
+    pub(super) fn take_kept(&self, message: &[u8], source: &Arc<Source>, receipt: Receipt, threshold: Threshold) {
+        self.add(message, receipt, UnderPressure::Keep, |pending, message, receipt| {
+            pending.keep(message, source, receipt, threshold)
+        });
+    }
+
+    /// Counts a message, and has it put into the batch as it is to be written.
+    #[inline]
+    fn add(
+        &self,
+        message: &[u8],
+        receipt: Receipt,
+        under: UnderPressure,
+        push: impl FnOnce(&mut SyslogPending, &[u8], Receipt) -> Added,
+    ) {
+        let (message, truncated) = self.cut(message, receipt.truncated);
         {
             let mut counters = self.counters.borrow_mut();
             counters.bytes += message.len() as u64;
@@ -171,20 +194,65 @@ impl Shared {
             counters.truncated += u64::from(truncated);
         }
         let receipt = Receipt { truncated, ..receipt };
-        let shed = self.intake.add(1, under, |pending| pending.push(message, sender, source, receipt));
+        let shed = self.intake.add(1, under, |pending| push(pending, message, receipt));
         self.tell_border(message.len(), !shed);
+    }
+
+    /// The part of a message that is not beyond the limit, and whether anything is missing.
+    #[inline]
+    fn cut<'a>(&self, message: &'a [u8], truncated: bool) -> (&'a [u8], bool) {
+        match message.get(..self.max_message_size) {
+            Some(head) if head.len() < message.len() => (head, true),
+            _ => (message, truncated),
+        }
+    }
+
+    /// Goes through the messages at the front of a stream that the sampler drops, and only counts them. Gives the bytes of
+    /// their frames and what is behind them; if that is a message it has been decided on, and is kept with this threshold.
+    /// `None` if there is no sampler.
+    ///
+    /// What each message by itself would go through is gone through once for all of them.
+    pub(super) fn skip_dropped<'a>(
+        &self,
+        framer: &mut Framer,
+        bytes: &'a [u8],
+        end: bool,
+        sender: IpAddr,
+        receipt: Receipt,
+    ) -> Option<(usize, Step<'a>, Threshold)> {
+        let mut border = self.border.as_ref().map(RefCell::borrow_mut);
+        let mut counters = self.counters.borrow_mut();
+        let (mut messages, mut done) = (0, 0);
+        let (step, threshold) = self.intake.with_pending_mut(|pending| {
+            let sampling = pending.sampling.as_mut()?;
+            loop {
+                let step = framer.next(bytes.get(done..).unwrap_or_default(), end);
+                let Step::Frame { message, consumed, truncated } = step else {
+                    return Some((step, Threshold::KEEP_ALL));
+                };
+                let (message, truncated) = self.cut(message, truncated | receipt.truncated);
+                let facts = SyslogMessage { message, source: Some(sender) };
+                if let Some(threshold) = sampling.decide(&facts, receipt.time_unix_nano) {
+                    return Some((step, threshold));
+                }
+                counters.bytes += message.len() as u64;
+                counters.truncated += u64::from(truncated);
+                if let Some(border) = &mut border {
+                    tell(border, message.len(), true);
+                }
+                messages += 1;
+                done += consumed;
+            }
+        })?;
+        self.intake.add_sampled_out(messages);
+        Some((done, step, threshold))
     }
 
     /// Counts a message in the engine's metrics of receivers.
     fn tell_border(&self, bytes: usize, taken: bool) {
-        let Some(border) = &self.border else { return };
-        let mut border = border.borrow_mut();
-        let completed = border.processing().run(|processing| {
-            processing.set_payload_size_with(|| bytes);
-            if taken { Ok((SignalType::Logs, ())) } else { Err(processing.refused(SignalType::Logs, ())) }
-        });
-        // The outcome is known already; this counts it.
-        let _ = border.record(completed);
+        if let Some(border) = &self.border {
+            tell(&mut border.borrow_mut(), bytes, taken);
+        }
     }
 
     /// What the sampler has decided so far, if there is one.
@@ -196,6 +264,16 @@ impl Shared {
     pub(super) fn kernel_drops(&self) -> u64 {
         self.drops.get().map_or(0, |drops| drops.total())
     }
+}
+
+#[inline]
+fn tell(border: &mut ReceiverMetrics, bytes: usize, taken: bool) {
+    let completed = border.processing().run(|processing| {
+        processing.set_payload_size_with(|| bytes);
+        if taken { Ok((SignalType::Logs, ())) } else { Err(processing.refused(SignalType::Logs, ())) }
+    });
+    // The outcome is known already; this counts it.
+    let _ = border.record(completed);
 }
 
 #[cfg(test)]

@@ -146,3 +146,28 @@ fn instances_are_independent() {
     let same = one.iter().zip(&other).filter(|(one, other)| one == other).count();
     assert!((4800..5200).contains(&same), "{same}");
 }
+
+/// Where one key holds much of what `key_hash` decides on, it is told, with its fate; where none does, it is not.
+#[test]
+fn heavy_keys_are_told() {
+    let policies = json!([{"key_hash": {"ratio": 0.5, "key": "host"}}]);
+    for (share, is_heavy) in [(3, true), (40, false)] {
+        let mut sampler = sampler_of(json!({"seed": 1, "policies": policies}), Input::Syslog, 0);
+        let mut fate = None;
+        for record in 0..200_000u64 {
+            let draw = scattered(record);
+            if draw.is_multiple_of(share) {
+                fate = Some(sampler.decide(&message("<14>1 - heavy a - - - text"), 0));
+            } else {
+                let line = format!("<14>1 - h{} a - - - text", draw % 5_000);
+                let _fate = sampler.decide(&message(&line), 0);
+            }
+        }
+        let found = sampler.counts().heavy_keys;
+        assert_eq!(found.stretches > 3, is_heavy, "{found:?}");
+        if is_heavy {
+            assert!((28..=38).contains(&found.percent), "{found:?}");
+            assert_eq!(found.kept, matches!(fate, Some(Decision::Keep { .. })));
+        }
+    }
+}

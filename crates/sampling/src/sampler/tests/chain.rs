@@ -111,7 +111,7 @@ fn first_match_wins() {
     ];
     assert_eq!(sampler.policies().collect::<Vec<_>>(), expected);
     assert_eq!(sampler.undecided(), 1);
-    assert_eq!(sampler.counts(), Counts { seen: 5, kept: 3, dropped: [0, 0, 1, 1, 0, 0] });
+    assert_eq!(sampler.counts(), Counts { seen: 5, kept: 3, dropped: [0, 0, 1, 1, 0, 0], ..Counts::default() });
 }
 
 /// Many records at once are decided on as one by one, whatever the sizes of the batches.

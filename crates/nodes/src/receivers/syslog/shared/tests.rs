@@ -10,7 +10,7 @@ use super::super::connection::Frames;
 use super::super::testing::{press, receive, shared, take_records, tcp, texts};
 use super::*;
 use crate::counting::allocations;
-use crate::ingest::tcp::{Messages as _, Next, Now};
+use crate::ingest::tcp::{End, Messages as _, Next, Now};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -110,25 +110,63 @@ fn encoded_batches_carry_weights() {
     assert!((10..50).contains(&items) && weights.iter().all(|weight| *weight == Some(4.0)), "{weights:?}");
 }
 
-/// Frames are found as ever, whatever becomes of what is in them.
+/// Frames are found as ever, whatever becomes of what is in them, one by one or many at once.
 #[tokio::test]
 async fn frames_are_never_skipped() {
-    let sampling = json!({"sampling": {"policies": [{"always_keep": {"severity": "err"}}, {"ratio": 0}]}});
-    let tcp = tcp(sampling).await;
-    let mut frames = Frames::new(peer(1), source(), Rc::clone(&tcp.shared), tcp.options);
-    let stream = b"10 <14>a\nb cd<11>one\n<14>two\n\n7 <11>3\n3<14>four\n9 <11>five!";
-    let now = Now { time_unix_nano: 1, end: None };
-    let mut at = 0;
-    while at < stream.len() {
-        match frames.next(&stream[at..], now) {
-            Next::Message(consumed) | Next::Skip(consumed) => at += consumed,
-            Next::NeedMore | Next::Failed(_) => panic!("at {at}"),
+    for unlimited in [false, true] {
+        let sampling = json!({"sampling": {"policies": [{"always_keep": {"severity": "err"}}, {"ratio": 0}]}});
+        let tcp = tcp(sampling).await;
+        let mut frames = Frames::new(peer(1), source(), Rc::clone(&tcp.shared), tcp.options);
+        let stream = b"10 <14>a\nb cd<11>one\n<14>two\n\n7 <11>3\n3<14>four\n9 <11>five!";
+        let now = Now { time_unix_nano: 1, end: None, unlimited };
+        let mut at = 0;
+        while at < stream.len() {
+            match frames.next(&stream[at..], now) {
+                Next::Message(consumed) | Next::Skip(consumed) => at += consumed,
+                Next::NeedMore | Next::Failed(_) => panic!("at {at}"),
+            }
         }
+        assert_eq!(texts(&take_records(&tcp.shared)).len(), 3);
+        let books = tcp.shared.intake.books().clone();
+        assert_eq!((books.received, books.sampled_out), (6, 3));
+        assert_eq!(tcp.shared.counters.borrow().bytes, 10 + 7 + 7 + 7 + 8 + 9);
     }
-    assert_eq!(texts(&take_records(&tcp.shared)).len(), 3);
-    let books = tcp.shared.intake.books().clone();
-    assert_eq!((books.received, books.sampled_out), (6, 3));
-    assert_eq!(tcp.shared.counters.borrow().bytes, 10 + 7 + 7 + 7 + 8 + 9);
+}
+
+/// Where nobody counts the messages of a sender, those that are dropped are gone through many at once. The same ones are
+/// kept, and the same is counted, in whatever pieces the stream comes.
+#[tokio::test]
+async fn many_at_once_are_as_one_by_one() {
+    let lines = (0..600).map(|number| match number % 7 {
+        0 => "\n".to_owned(),
+        3 => format!("<11>{number} {}\n", "long".repeat(40)),
+        _ => format!("{}\n", traced(number, number % 5 == 0)),
+    });
+    let stream = lines.collect::<String>() + "<14>without an end";
+    let policies = json!([{"trace_flag": {"unsampled": "pass"}}, {"ratio": 0.2}]);
+    let mut expected = None;
+    for (unlimited, piece) in [(false, stream.len()), (true, stream.len()), (true, 1_000), (true, 37)] {
+        let tcp = tcp(json!({"max_message_size": 100, "sampling": {"seed": 5, "policies": policies}})).await;
+        let mut frames = Frames::new(peer(1), source(), Rc::clone(&tcp.shared), tcp.options);
+        let (mut done, mut read, mut end) = (0, 0, None);
+        loop {
+            let now = Now { time_unix_nano: 1, end, unlimited };
+            match frames.next(&stream.as_bytes()[done..read], now) {
+                Next::Message(consumed) | Next::Skip(consumed) => done += consumed,
+                Next::NeedMore if end.is_some() => break,
+                Next::NeedMore if read == stream.len() => end = Some(End::Cut),
+                Next::NeedMore => read = (read + piece).min(stream.len()),
+                Next::Failed(_) => panic!("at {done}"),
+            }
+        }
+        assert_eq!(done, stream.len());
+        let records = texts(&take_records(&tcp.shared));
+        assert!((80..450).contains(&records.len()), "{}", records.len());
+        let (books, counters) = (tcp.shared.intake.books().clone(), tcp.shared.counters.borrow().clone());
+        assert_eq!(books.received, books.sent + books.sampled_out);
+        let found = (records, books.received, books.sampled_out, counters.bytes, counters.truncated);
+        assert_eq!(*expected.get_or_insert_with(|| found.clone()), found, "{unlimited} {piece}");
+    }
 }
 
 /// A dropped message allocates nothing, whoever sends it: it is not copied, and its sender is not remembered.
@@ -157,7 +195,7 @@ async fn dropped_messages_allocate_nothing() {
         let by_tcp = tcp(json!({"sampling": {"policies": policies}})).await;
         let mut frames = Frames::new(peer(1), source(), Rc::clone(&by_tcp.shared), by_tcp.options);
         let stream = lines.join("\n") + "\n";
-        let now = Now { time_unix_nano: 1, end: None };
+        let now = Now { time_unix_nano: 1, end: None, unlimited: true };
         let made = allocations(|| {
             let mut rest = stream.as_bytes();
             while let Next::Message(consumed) | Next::Skip(consumed) = frames.next(rest, now) {
