@@ -54,6 +54,27 @@ def syslog_seeds():
         yield "syslog_framing", f"lengths-{framing}", bytes([number, 3, 5]) + lengths
 
 
+def sampling_seeds():
+    """Every case as a message, and messages of traces in the forms that programs write them in."""
+    for line in SYSLOG.read_text(encoding="utf-8").splitlines():
+        case = json.loads(line)
+        if case["framing"] == "datagram" and "input" in case:
+            yield "syslog_sampling", case["id"], b"\x00" + case["input"].encode()
+    parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-%s"
+    state = "vendor=1,ot=th:8;rv:9b8233f7e3a151"
+    forms = {
+        "structured": '<14>1 - h a - - [t@1 traceparent="{parent}" tracestate="{state}"] m',
+        "cef": "CEF:0|v|p|1|2|n|3|traceparent={parent} tracestate=vendor\\=1,ot\\=th:c",
+        "json": '<14>Nov 30 10:00:00 h a[1]: {{"traceparent":"{parent}","tracestate":"{state}"}}',
+        "escaped": '<14>1 - h a - - - "{{\\"traceparent\\":\\"{parent}\\"}}"',
+        "text": "<11>h a: traceparent: {parent} tracestate : {state} traceparent= {parent}",
+    }
+    for name, form in forms.items():
+        messages = [form.format(parent=parent % flags, state=state).encode() for flags in ("00", "01", "0", "ff")]
+        yield "syslog_sampling", name, b"\xc8" + b"\xff".join(messages)
+    yield "syslog_sampling", "headers", b"\x01" + b"\xff".join(((parent % "01").encode(), state.encode(), b"ot=th:0;th:8,ot=rv:1"))
+
+
 BATCHED = (
     b"<34>Nov 30 10:00:00 web01 sshd[42]: text",
     b'<165>1 2026-11-30T10:31:00Z h app p1 ID1 [a@1 x="1" x="2"][origin ip="192.0.2.1" swVersion="3"] text',
@@ -796,7 +817,7 @@ def capture_seeds():
 
 def main():
     made = {}
-    makers = (syslog_seeds, syslog_batch_seeds, sonic_batch_seeds, ipfix_seeds, collector_seeds, flow_seeds, sonic_seeds)
+    makers = (syslog_seeds, sampling_seeds, syslog_batch_seeds, sonic_batch_seeds, ipfix_seeds, collector_seeds, flow_seeds, sonic_seeds)
     quantiles = (quantile_seeds, asapv1_seeds, quantile_state_seeds, otlp_seeds)
     for seeds in (maker() for maker in (*makers, cache_seeds, *quantiles, capture_seeds)):
         for target, name, data in seeds:

@@ -21,6 +21,7 @@ mod sonic;
 mod sonic_admit;
 mod syslog;
 mod syslog_batch;
+mod syslog_sampling;
 
 pub use capture::capture_reader;
 pub use flow::{flow_encoded, flow_job, flow_metrics};
@@ -34,6 +35,7 @@ pub use sonic::sonic_encoded;
 pub use sonic_admit::sonic_admit;
 pub use syslog::{syslog_framing, syslog_parse};
 pub use syslog_batch::{syslog_encoded, syslog_job};
+pub use syslog_sampling::syslog_sampling;
 
 /// A target: a name, which is also that of its folder in `fuzz/corpus`, and its body.
 pub type Target = (&'static str, fn(&[u8]));
@@ -63,4 +65,5 @@ pub const TARGETS: &[Target] = &[
     ("syslog_framing", syslog_framing),
     ("syslog_job", syslog_job),
     ("syslog_parse", syslog_parse),
+    ("syslog_sampling", syslog_sampling),
 ];

@@ -130,7 +130,7 @@ fn check_cef(input: &[u8], cef: &Cef<'_>) {
 }
 
 /// Asserts that `part` borrows from `whole`; of nothing there is no telling.
-fn assert_part(whole: &[u8], part: &[u8]) {
+pub(crate) fn assert_part(whole: &[u8], part: &[u8]) {
     let (range, inner) = (whole.as_ptr_range(), part.as_ptr_range());
     assert!(part.is_empty() || (range.start <= inner.start && inner.end <= range.end));
 }

@@ -84,6 +84,7 @@ replays! {
     syslog_framing
     syslog_job
     syslog_parse
+    syslog_sampling
 }
 
 /// No input makes a target panic because it is short.

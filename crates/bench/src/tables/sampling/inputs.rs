@@ -139,7 +139,7 @@ impl Load {
             Side::None | Side::All | Side::Half | Side::Processor => 1,
             Side::Tenth | Side::KeyHash | Side::RateLimit if self.input.has_sink() => 1,
             Side::Tenth | Side::KeyHash | Side::RateLimit => 3,
-            Side::Nothing | Side::Unsampled | Side::Framing => 5 * of_flows,
+            Side::Nothing | Side::Unsampled | Side::Framing => 10 * of_flows,
         }
     }
 
