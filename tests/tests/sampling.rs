@@ -178,6 +178,14 @@ fn flow_records() {
         wait_until("all is read", || flows.metric("datagrams_received") == u64::from(MESSAGES));
         wait_until("all is decided on", || flows.engine.metric("receiver.sampling", "records_seen") == all);
         assert_eq!((flows.metric("records_received"), flows.metric("lost_records")), (all, 0));
+        let of_exporter = |field: &str| {
+            let values = flows.engine.measurements("receiver.ipfix.exporter", field);
+            let of_it = values.iter().filter(|(attributes, _)| attributes["exporter"] == "127.0.0.1");
+            of_it.map(|(_, value)| value).sum::<u64>()
+        };
+        wait_until("all are counted by exporter", || of_exporter("records") == all);
+        let dropped = flows.engine.metric("receiver.sampling", "records_dropped_ratio");
+        wait_until("dropped ones too", || of_exporter("records_sampled_out") == dropped);
         let Flows { engine, mut sink } = flows;
         let kept = all - engine.metric("receiver.sampling", "records_dropped_ratio");
         sink.wait_for(usize::try_from(kept).expect("a count"));

@@ -13,7 +13,7 @@ mod pending;
 mod statistics;
 mod types;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,11 +120,7 @@ impl Collector {
     ) -> Admission {
         match key {
             SessionKey::Udp { peer, listener } => {
-                let port = match self.common.limits.template_scope {
-                    TemplateScope::Session => peer.port(),
-                    TemplateScope::Address => 0,
-                };
-                let key = UdpKey { address: peer.ip().to_canonical(), port, listener };
+                let key = self.udp_key(peer, listener);
                 self.admit_udp(key, peer.port(), received_unix_nano, datagram, out)
             }
             SessionKey::Stream { connection, peer } => {
@@ -132,6 +128,30 @@ impl Collector {
                 self.admit_stream(connection, address, received_unix_nano, datagram, out)
             }
         }
+    }
+
+    /// Counts records of the last admission of a session that the caller has left out, for [`Collector::exporters`].
+    pub fn count_left_out(&mut self, key: SessionKey, records: u64) {
+        let entry = match key {
+            SessionKey::Udp { peer, listener } => {
+                let key = self.udp_key(peer, listener);
+                self.established.get_mut(&key).or_else(|| self.newcomers.get_mut(&key))
+            }
+            SessionKey::Stream { connection, .. } => self.streams.get_mut(&connection),
+        };
+        match entry {
+            Some(entry) => entry.statistics.count_left_out(records),
+            // It had to go at once.
+            None => self.common.gone.left_out += records,
+        }
+    }
+
+    fn udp_key(&self, peer: SocketAddr, listener: u32) -> UdpKey {
+        let port = match self.common.limits.template_scope {
+            TemplateScope::Session => peer.port(),
+            TemplateScope::Address => 0,
+        };
+        UdpKey { address: peer.ip().to_canonical(), port, listener }
     }
 
     fn admit_udp(
@@ -201,11 +221,8 @@ impl Collector {
                 true
             }
             SessionKey::Udp { peer, listener } => {
-                let port = match self.common.limits.template_scope {
-                    TemplateScope::Session => peer.port(),
-                    TemplateScope::Address => 0,
-                };
-                self.remove_udp(&UdpKey { address: peer.ip().to_canonical(), port, listener })
+                let key = self.udp_key(peer, listener);
+                self.remove_udp(&key)
             }
         };
         self.common.counters.sessions_closed += u64::from(closed);

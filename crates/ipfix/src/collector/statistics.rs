@@ -24,6 +24,8 @@ pub struct ExporterCounters {
     pub unknown_template_sets: u64,
     /// Problems of all kinds.
     pub problems: u64,
+    /// Records that the caller has left out: see [`Collector::count_left_out`](crate::Collector::count_left_out).
+    pub left_out: u64,
 }
 
 impl ExporterCounters {
@@ -36,10 +38,11 @@ impl ExporterCounters {
             lost: counters.lost_records + counters.lost_packets + counters.lost_flows,
             unknown_template_sets: counters.unknown_template_sets,
             problems: counters.problems.iter().sum(),
+            left_out: 0,
         }
     }
 
-    fn pairs<'a>(&'a mut self, other: &'a Self) -> [(&'a mut u64, u64); 6] {
+    fn pairs<'a>(&'a mut self, other: &'a Self) -> [(&'a mut u64, u64); 7] {
         [
             (&mut self.datagrams, other.datagrams),
             (&mut self.bytes, other.bytes),
@@ -47,6 +50,7 @@ impl ExporterCounters {
             (&mut self.lost, other.lost),
             (&mut self.unknown_template_sets, other.unknown_template_sets),
             (&mut self.problems, other.problems),
+            (&mut self.left_out, other.left_out),
         ]
     }
 
@@ -124,6 +128,8 @@ pub(super) struct DomainStatistics {
     /// The domain heard last is the first.
     domains: Vec<(u32, ExporterCounters)>,
     others: ExporterCounters,
+    /// Whether the last admission is in `others`.
+    last_in_others: bool,
 }
 
 impl DomainStatistics {
@@ -132,6 +138,7 @@ impl DomainStatistics {
         let mut more = ExporterCounters::of(counters);
         more.subtract(before);
         let domain = domain.or_else(|| self.domains.first().map(|(domain, _)| *domain));
+        self.last_in_others = true;
         let Some(domain) = domain else {
             self.others.add(&more);
             return;
@@ -147,10 +154,20 @@ impl DomainStatistics {
                 self.domains.len() - 1
             }
         };
+        self.last_in_others = false;
         self.domains.swap(0, place);
         if let Some((_, sum)) = self.domains.first_mut() {
             sum.add(&more);
         }
+    }
+
+    /// Counts records of the last admission that the caller has left out.
+    pub(super) fn count_left_out(&mut self, records: u64) {
+        let sum = match self.domains.first_mut() {
+            Some((_, sum)) if !self.last_in_others => sum,
+            _ => &mut self.others,
+        };
+        sum.left_out = sum.left_out.saturating_add(records);
     }
 
     /// The state to count from, see [`DomainStatistics::count`].

@@ -212,6 +212,29 @@ fn shut_out() {
     assert_eq!((collector.counters().shut_outs, collector.counters().refused_shut_out), (2, 3));
 }
 
+/// What the caller leaves out of an admission is counted where that is, also if its session is gone by then.
+#[test]
+fn left_out() {
+    let mut collector = collector(|_| {});
+    for (peer, message) in [(1, hello()), (2, hello()), (1, ipfix_from(8, 0, &[data()]))] {
+        let _ = admit(&mut collector, 0, udp(peer, 1), &message);
+        collector.count_left_out(udp(peer, 1), u64::from(peer));
+    }
+    let _ = admit(&mut collector, 0, stream(1), &hello());
+    collector.count_left_out(stream(1), 5);
+    let left_out = |collector: &Collector| {
+        let totals = collector.exporters(100);
+        let counts = |one: &super::ExporterStatistics| (one.address.is_some(), one.domain, one.counters.left_out);
+        let mut named: Vec<_> = totals.busiest.iter().map(counts).collect();
+        named.sort_unstable();
+        (named, totals.others.left_out)
+    };
+    assert_eq!(left_out(&collector), (vec![(true, 7, 1), (true, 7, 2), (true, 7, 5), (true, 8, 1)], 0));
+    assert!(collector.close(stream(1)));
+    collector.count_left_out(stream(1), 3);
+    assert_eq!(left_out(&collector), (vec![(true, 7, 1), (true, 7, 2), (true, 8, 1)], 8));
+}
+
 /// Counts by address and domain; what is beyond the limit and what is gone is with the others.
 #[test]
 fn statistics() {

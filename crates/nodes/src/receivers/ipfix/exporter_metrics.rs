@@ -57,6 +57,9 @@ pub struct ExporterMetrics {
     /// Faults in the bytes.
     #[metric(unit = "{error}")]
     pub problems: Counter<u64>,
+    /// Of the records, those that `sampling` has dropped.
+    #[metric(unit = "{record}")]
+    pub records_sampled_out: Counter<u64>,
 }
 
 /// An exporter with one observation domain; `None` stands for the sources without an address.
@@ -177,4 +180,5 @@ fn add(set: &mut MetricSet<ExporterMetrics>, more: &ExporterCounters) {
     set.lost.add(more.lost);
     set.unknown_template_sets.add(more.unknown_template_sets);
     set.problems.add(more.problems);
+    set.records_sampled_out.add(more.left_out);
 }

@@ -85,6 +85,9 @@ impl Flows {
                 sum += batch.push_released_sampled(&content, &message, receipt, set, sampler, now);
             }
             sum += batch.push_sampled(payload, &mut admitted, receipt, sampler, now);
+            if sum.dropped > 0 {
+                self.collector.borrow_mut().count_left_out(key, sum.dropped as u64);
+            }
             Added { kept: sum.kept as u64, sampled_out: sum.dropped as u64 }
         };
         let _ = intake.add(records, under, push);
