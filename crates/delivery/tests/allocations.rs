@@ -7,7 +7,7 @@ use catchment_delivery::encode::otap::{OtapSettings, OtapStream};
 use catchment_delivery::encode::otlp::OtlpEncoder;
 use catchment_delivery::encode::split::split;
 
-#[path = "common/counting.rs"]
+#[path = "../../columns/tests/common/counting.rs"]
 mod counting;
 #[path = "../benches/fixtures/mod.rs"]
 #[allow(dead_code, reason = "the bench uses all of it")]

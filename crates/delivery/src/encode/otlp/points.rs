@@ -169,12 +169,39 @@ fn packed<S: Sink>(sink: &mut S, field: u32, values: &[u64]) {
     }
 }
 
-/// Points of histograms.
-pub(super) struct Histograms<'a> {
+/// What both kinds of histograms have beside their buckets.
+struct Totals<'a> {
     count: Option<&'a UInt64Array>,
     sum: Option<&'a Float64Array>,
     min: Option<&'a Float64Array>,
     max: Option<&'a Float64Array>,
+}
+
+impl<'a> Totals<'a> {
+    fn new(table: &Table<'a>) -> Result<Self, EncodeError> {
+        Ok(Self {
+            count: table.plain(consts::HISTOGRAM_COUNT, "numbers of 64 bits")?,
+            sum: table.plain(consts::HISTOGRAM_SUM, "floating point numbers")?,
+            min: table.plain(consts::HISTOGRAM_MIN, "floating point numbers")?,
+            max: table.plain(consts::HISTOGRAM_MAX, "floating point numbers")?,
+        })
+    }
+
+    fn write<S: Sink>(&self, row: usize, sink: &mut S) {
+        sink.nonzero_fixed_64(4, number(self.count, row).unwrap_or_default());
+        optional(sink, 5, self.sum, row);
+    }
+
+    /// Smallest and largest value, in this field and the next.
+    fn write_range<S: Sink>(&self, field: u32, row: usize, sink: &mut S) {
+        optional(sink, field, self.min, row);
+        optional(sink, field + 1, self.max, row);
+    }
+}
+
+/// Points of histograms.
+pub(super) struct Histograms<'a> {
+    totals: Totals<'a>,
     counts: Option<Listed<'a, UInt64Array>>,
     bounds: Option<Listed<'a, Float64Array>>,
 }
@@ -190,18 +217,14 @@ impl<'a> PointKind<'a> for Histograms<'a> {
 
     fn new(table: &Table<'a>) -> Result<Self, EncodeError> {
         Ok(Self {
-            count: table.plain(consts::HISTOGRAM_COUNT, "numbers of 64 bits")?,
-            sum: table.plain(consts::HISTOGRAM_SUM, "floating point numbers")?,
-            min: table.plain(consts::HISTOGRAM_MIN, "floating point numbers")?,
-            max: table.plain(consts::HISTOGRAM_MAX, "floating point numbers")?,
+            totals: Totals::new(table)?,
             counts: Listed::new(table, consts::HISTOGRAM_BUCKET_COUNTS, "lists of numbers of 64 bits")?,
             bounds: Listed::new(table, consts::HISTOGRAM_EXPLICIT_BOUNDS, "lists of floating point numbers")?,
         })
     }
 
     fn write<S: Sink>(&self, row: usize, sink: &mut S) {
-        sink.nonzero_fixed_64(4, number(self.count, row).unwrap_or_default());
-        optional(sink, 5, self.sum, row);
+        self.totals.write(row, sink);
         if let Some(counts) = &self.counts {
             packed(sink, 6, counts.items.values().get(Listed::range(&self.counts, row)).unwrap_or_default());
         }
@@ -211,8 +234,7 @@ impl<'a> PointKind<'a> for Histograms<'a> {
         {
             sink.message(7, |sink| bounds.iter().for_each(|bound| sink.raw_64(bound.to_bits())));
         }
-        optional(sink, 11, self.min, row);
-        optional(sink, 12, self.max, row);
+        self.totals.write_range(11, row, sink);
     }
 }
 
@@ -251,10 +273,7 @@ impl<'a> Buckets<'a> {
 
 /// Points of exponential histograms.
 pub(super) struct ExpHistograms<'a> {
-    count: Option<&'a UInt64Array>,
-    sum: Option<&'a Float64Array>,
-    min: Option<&'a Float64Array>,
-    max: Option<&'a Float64Array>,
+    totals: Totals<'a>,
     scale: Option<&'a Int32Array>,
     zero_count: Option<&'a UInt64Array>,
     zero_threshold: Option<&'a Float64Array>,
@@ -273,10 +292,7 @@ impl<'a> PointKind<'a> for ExpHistograms<'a> {
 
     fn new(table: &Table<'a>) -> Result<Self, EncodeError> {
         Ok(Self {
-            count: table.plain(consts::HISTOGRAM_COUNT, "numbers of 64 bits")?,
-            sum: table.plain(consts::HISTOGRAM_SUM, "floating point numbers")?,
-            min: table.plain(consts::HISTOGRAM_MIN, "floating point numbers")?,
-            max: table.plain(consts::HISTOGRAM_MAX, "floating point numbers")?,
+            totals: Totals::new(table)?,
             scale: table.plain(consts::EXP_HISTOGRAM_SCALE, "integers of 32 bits")?,
             zero_count: table.plain(consts::EXP_HISTOGRAM_ZERO_COUNT, "numbers of 64 bits")?,
             zero_threshold: table.plain(consts::EXP_HISTOGRAM_ZERO_THRESHOLD, "floating point numbers")?,
@@ -286,14 +302,12 @@ impl<'a> PointKind<'a> for ExpHistograms<'a> {
     }
 
     fn write<S: Sink>(&self, row: usize, sink: &mut S) {
-        sink.nonzero_fixed_64(4, number(self.count, row).unwrap_or_default());
-        optional(sink, 5, self.sum, row);
+        self.totals.write(row, sink);
         sink.nonzero_varint(6, zigzag(number(self.scale, row).unwrap_or_default()));
         sink.nonzero_fixed_64(7, number(self.zero_count, row).unwrap_or_default());
         self.positive.write(8, row, sink);
         self.negative.write(9, row, sink);
-        optional(sink, 12, self.min, row);
-        optional(sink, 13, self.max, row);
+        self.totals.write_range(12, row, sink);
         sink.nonzero_fixed_64(14, number(self.zero_threshold, row).unwrap_or_default().to_bits());
     }
 }
