@@ -191,7 +191,10 @@ fn flows(seed: u64) -> Result<FlowExporter, FlowOptionsError> {
 /// room for is in a record of its own.
 fn telemetry(series: u32, batch: u32) -> SonicOptions {
     let statistics = u32::from(STATISTICS);
-    let records = (batch / series).min((MAX_MESSAGE_BYTES - 64) / (8 * series + 8)).max(1);
+    // Messages of which whole ones fill a batch.
+    let of_batch = (batch / series).max(1);
+    let most = of_batch.min((MAX_MESSAGE_BYTES - 64) / (8 * series + 8)).max(1);
+    let records = (1..=most).rev().find(|records| of_batch.is_multiple_of(*records)).unwrap_or(1);
     SonicOptions {
         object: SonicObject::Port,
         // Series are at most 50,000.
