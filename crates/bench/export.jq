@@ -23,6 +23,10 @@ def cell($metric):
 (map(select((.case | test("^(no-answer|outage)") | not)))
  | reduce .[] as $row ([]; if any(.[]; .[0].case == $row.case) then map(if .[0].case == $row.case then . + [$row] else . end) else . + [[$row]] end)
  | .[] | "| `\(.[0].case)` | \(cell("cpu")) | \(cell("export_cpu")) | \(cell("rate_of_core")) | \(cell("bytes")) | \(cell("rss")) |"),
+"\n| case | metric | |",
+"| --- | --- | --- |",
+(.[] | select(.metric == "rate" or .metric == "of_bound" or .metric == "order_cost") | select(published | not)
+ | "| `\(.case)` | `\(.metric)`, \(.unit) | \(.ours | number) |"),
 "\n| case | metric | ours | published |",
 "| --- | --- | --- | --- |",
 (.[] | select(published) | "| `\(.case)` | `\(.metric)`, \(.unit) | \(.ours | number) | \(.peer | number), `\(.peer_name)` |"),
