@@ -74,6 +74,12 @@ impl Gaps {
         self.left = self.next();
     }
 
+    /// How many of the next records are dropped.
+    #[inline]
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
     /// Decides on at least one and up to `most` records: so many are all dropped, or one is kept.
     #[inline(always)]
     pub(crate) fn take(&mut self, most: u64) -> (u64, bool) {

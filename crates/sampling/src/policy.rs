@@ -157,6 +157,16 @@ impl Rule {
         }
     }
 
+    /// How many of the next records [`Rule::draw`] drops at any time.
+    #[inline]
+    pub(crate) fn drops_ahead(&self) -> u64 {
+        match self {
+            Self::Ratio(Ratio::None) => u64::MAX,
+            Self::Ratio(Ratio::Some { gaps, .. }) => gaps.left(),
+            _ => 0,
+        }
+    }
+
     /// Whether the rule asks for the flow and nothing else.
     #[inline(always)]
     pub(crate) fn is_by_flow(&self) -> bool {

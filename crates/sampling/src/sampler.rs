@@ -107,6 +107,29 @@ impl Sampler {
         self.walk(facts, most, now)
     }
 
+    /// How many of the next records are dropped whatever they are and whenever they come, as far as that is known. Whoever
+    /// receives records one by one need not look for their facts then, nor ask for each: [`Sampler::drop_ahead`] decides on
+    /// them together.
+    #[inline]
+    #[must_use]
+    pub fn drops_ahead(&self) -> u64 {
+        self.policies.first().map_or(0, |policy| policy.rule.drops_ahead())
+    }
+
+    /// Decides on the next `records`, of which there are no more than [`Sampler::drops_ahead`] says: they are dropped. More
+    /// are not decided on; gives how many were.
+    pub fn drop_ahead(&mut self, records: u64) -> u64 {
+        let records = records.min(self.drops_ahead());
+        if records == 0 {
+            return 0;
+        }
+        let Some(Policy { rule, counts, .. }) = self.policies.first_mut() else { return 0 };
+        // Of what is dropped in any case neither time nor weight matters.
+        let Some(run) = rule.draw(records, 0, &mut self.weights) else { return 0 };
+        counts.add(run);
+        run.records
+    }
+
     /// Goes through all policies.
     #[inline(never)]
     fn walk<F: Facts + ?Sized>(&mut self, facts: &F, most: u64, now: u64) -> Run {

@@ -37,6 +37,19 @@ impl Sampling {
         }
     }
 
+    /// How many of the next messages are dropped whatever they are; see [`Sampler::drops_ahead`].
+    #[inline]
+    pub(crate) fn drops_ahead(&self) -> u64 {
+        self.sampler.drops_ahead()
+    }
+
+    /// Drops so many of them.
+    #[inline]
+    pub(crate) fn drop_ahead(&mut self, messages: u64) {
+        let dropped = self.sampler.drop_ahead(messages);
+        debug_assert_eq!(dropped, messages, "no more than there are ahead");
+    }
+
     /// The sampler itself, and its time for what was received then.
     pub(crate) fn at(&mut self, time_unix_nano: i64) -> (&mut Sampler, u64) {
         (&mut self.sampler, clock(time_unix_nano))

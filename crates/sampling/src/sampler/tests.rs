@@ -6,6 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::{Flow, FlowRecord, Input, SamplingConfig, SyslogMessage};
 
+mod ahead;
 mod bias;
 mod chain;
 

@@ -225,15 +225,21 @@ impl Shared {
         let (mut messages, mut done) = (0, 0);
         let (step, threshold) = self.intake.with_pending_mut(|pending| {
             let sampling = pending.sampling.as_mut()?;
-            loop {
+            // Messages that are dropped whatever they are, and how many of them have come.
+            let (mut ahead, mut passed) = (sampling.drops_ahead(), 0);
+            let found = loop {
                 let step = framer.next(bytes.get(done..).unwrap_or_default(), end);
-                let Step::Frame { message, consumed, truncated } = step else {
-                    return Some((step, Threshold::KEEP_ALL));
-                };
+                let Step::Frame { message, consumed, truncated } = step else { break (step, Threshold::KEEP_ALL) };
                 let (message, truncated) = self.cut(message, truncated | receipt.truncated);
-                let facts = SyslogMessage { message, source: Some(sender) };
-                if let Some(threshold) = sampling.decide(&facts, receipt.time_unix_nano) {
-                    return Some((step, threshold));
+                if passed < ahead {
+                    passed += 1;
+                } else {
+                    sampling.drop_ahead(std::mem::take(&mut passed));
+                    let facts = SyslogMessage { message, source: Some(sender) };
+                    if let Some(threshold) = sampling.decide(&facts, receipt.time_unix_nano) {
+                        break (step, threshold);
+                    }
+                    ahead = sampling.drops_ahead();
                 }
                 counters.bytes += message.len() as u64;
                 counters.truncated += u64::from(truncated);
@@ -242,7 +248,9 @@ impl Shared {
                 }
                 messages += 1;
                 done += consumed;
-            }
+            };
+            sampling.drop_ahead(passed);
+            Some(found)
         })?;
         self.intake.add_sampled_out(messages);
         Some((done, step, threshold))
