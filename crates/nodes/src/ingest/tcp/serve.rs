@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant as Clock};
 
 use bytes::{Buf, BytesMut};
 use tokio::io::AsyncRead;
@@ -16,8 +16,11 @@ use super::{End, Event, Messages, Next, Now, Service};
 use crate::ingest::rates::Bucket;
 use crate::time::now_unix_nano;
 
-/// The most that one read takes, and what a connection may read before others get their turn.
+/// The most that one read takes.
 pub(super) const READ_BYTES: usize = 64 * 1024;
+/// How long a connection may work before others get their turn, if it has read so much. What a sampler drops takes far less than
+/// that for one read, and to stand back after each would cost a good part of it.
+const WORK: Duration = Duration::from_micros(200);
 /// The buffer that the connections of a core read into: a read, behind what was left of the one before.
 pub(super) const SHARED_BYTES: usize = 2 * READ_BYTES;
 /// The most that one read takes while the connections hold more than they may.
@@ -62,6 +65,7 @@ pub(crate) async fn serve<S: Service>(
     let mut turn: Option<SemaphorePermit<'_>> = None;
     let mut idle_at: Option<Instant> = None;
     let (mut since_yield, mut drained) = (0, 0);
+    let mut turn_began = Clock::now();
     let mut looked = false;
     loop {
         let draining = stop.is_cancelled();
@@ -136,7 +140,10 @@ pub(crate) async fn serve<S: Service>(
                 since_yield += bytes;
                 if since_yield >= READ_BYTES {
                     since_yield = 0;
-                    tokio::task::yield_now().await;
+                    if turn_began.elapsed() >= WORK {
+                        tokio::task::yield_now().await;
+                        turn_began = Clock::now();
+                    }
                 }
             }
             Read::Bytes(Err(error)) => {
