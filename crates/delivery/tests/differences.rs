@@ -174,3 +174,27 @@ fn sent_as_they_came() {
         assert_eq!(parents.values(), &sent[..]);
     }
 }
+
+/// As many names as rows, which come up in two rounds so that rows have to be brought together: time and room grow with rows
+/// only, or this does not end.
+#[test]
+fn as_many_names_as_rows() {
+    const NAMES: u16 = 40_000;
+    let keys = UInt16Array::from_iter_values((0..2).flat_map(|_| 0..NAMES));
+    let names = StringArray::from_iter_values((0..NAMES).map(|name| format!("name {name}")));
+    let rows = usize::from(NAMES) * 2;
+    let parents: ArrayRef =
+        Arc::new(UInt16Array::from_iter_values((0..2_u16).flat_map(|n| (0..NAMES).map(move |_| n))));
+    let table = vec![
+        (Field::new(consts::PARENT_ID, parents.data_type().clone(), false).with_plain_encoding(), parents),
+        column(consts::ATTRIBUTE_KEY, Arc::new(DictionaryArray::new(keys, Arc::new(names)))),
+        column(consts::ATTRIBUTE_TYPE, Arc::new(UInt8Array::from(vec![2; rows]))),
+        column(consts::ATTRIBUTE_INT, Arc::new(Int64Array::from_iter_values((0..rows).map(|row| row as i64 % 9)))),
+    ];
+    let mut records = logs(2, &[], true);
+    records.set(ArrowPayloadType::LogAttrs, batch(table)).expect("attributes");
+    let mut stream = OtapStream::new(OtapSettings { zstd_level: None }).expect("a stream");
+    let message = stream.encode(0, &[&records]).expect("encoded");
+    let received = received(&mut Consumer::default(), &message, &records);
+    meaning::through_upstream(&received).assert_same(&meaning::through_upstream(&records), "many names");
+}

@@ -5,7 +5,7 @@
 
 use arrow::array::{Array, ArrayRef, DictionaryArray, Int64Array, StringArray, UInt8Array};
 use arrow::datatypes::{UInt8Type, UInt16Type};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use otel_arrow_dfe_pdata::schema::consts;
 
 use crate::encode::error::EncodeError;
@@ -41,7 +41,7 @@ pub(super) fn arrange(table: &Table<'_>, (order, parents): Placed) -> Result<Pla
         return Ok((order, parents));
     }
     let numbers = numbers(keys);
-    let mut rows: Vec<u32> = order.unwrap_or_else(|| (0..parents.len() as u32).collect());
+    let rows: Vec<u32> = order.unwrap_or_else(|| (0..parents.len() as u32).collect());
     // Numbers of names in the order in which they come up.
     let mut known: HashMap<(u8, u32), u32> = HashMap::new();
     let mut last = ((0, u32::MAX), 0);
@@ -63,6 +63,8 @@ pub(super) fn arrange(table: &Table<'_>, (order, parents): Placed) -> Result<Pla
     let integers = table.array(consts::ATTRIBUTE_INT);
     let integer_keys = integers.and_then(keys_of);
     let integers = integers.and_then(|array| array.as_any().downcast_ref::<Int64Array>()).map(Int64Array::values);
+    // Numbers of integers by place: once for all names, of which there may be as many as rows.
+    let mut of_integers: Vec<u32> = Vec::new();
     let mut rest = places.as_mut_slice();
     while let Some(first) = rest.first() {
         let kind = types.value(rows[*first as usize] as usize);
@@ -75,21 +77,20 @@ pub(super) fn arrange(table: &Table<'_>, (order, parents): Placed) -> Result<Pla
             (TEXT, Some(keys), ..) | (INTEGER, _, Some(keys), _) => groups.by_value(section, |place| keys[row(place)]),
             (INTEGER, _, None, Some(values)) => {
                 let mut known: HashMap<i64, u32> = HashMap::new();
-                let mut numbers = vec![0; parents.len()];
+                of_integers.resize(parents.len(), 0);
                 for place in section.iter() {
                     let next = known.len() as u32;
-                    numbers[*place as usize] = *known.entry(values[row(*place)]).or_insert(next);
+                    of_integers[*place as usize] = *known.entry(values[row(*place)]).or_insert(next);
                 }
-                groups.by_value(section, |place| numbers[place as usize]);
+                groups.by_value(section, |place| of_integers[place as usize]);
             }
             _ => {}
         }
     }
     let parents = places.iter().map(|place| parents[*place as usize]).collect();
     places.iter_mut().for_each(|place| *place = rows[*place as usize]);
-    std::mem::swap(&mut rows, &mut places);
-    let is_as_before = rows.len() == types.len() && rows.iter().zip(0..).all(|(row, place)| *row == place);
-    Ok(((!is_as_before).then_some(rows), parents))
+    let is_as_before = places.len() == types.len() && places.iter().zip(0..).all(|(row, place)| *row == place);
+    Ok(((!is_as_before).then_some(places), parents))
 }
 
 /// Whether it happens more than now and then that a value is that of the place before.
@@ -157,18 +158,16 @@ fn is_together(types: &UInt8Array, keys: &ArrayRef) -> bool {
     let same = same_names(types, keys);
     let narrow = keys.as_any().downcast_ref::<DictionaryArray<UInt8Type>>();
     let wide = keys.as_any().downcast_ref::<DictionaryArray<UInt16Type>>();
-    let (mut seen, mut start) = (Vec::new(), 0);
+    let (mut seen, mut start) = (HashSet::new(), 0);
     while let Some(kind) = types.values().get(start) {
         let key = match (narrow, wide) {
             (Some(narrow), _) => u16::from(narrow.keys().value(start)),
             (_, Some(wide)) => wide.keys().value(start),
             _ => return false,
         };
-        let name = (*kind, key);
-        if seen.contains(&name) {
+        if !seen.insert((*kind, key)) {
             return false;
         }
-        seen.push(name);
         start +=
             1 + same.get(start + 1..).map_or(0, |same| if same.first() == Some(&true) { run_length(same) } else { 0 });
     }
